@@ -62,6 +62,10 @@ struct vt_profile {
     enum vt_clock clock;
 };
 
+/* Was it fitted on this very capture? Captures are known by the name of their file, up
+ * to its first dot, and by their model and GPU where both sides state them. */
+bool vt_profile_saw(const struct vt_profile *p, const char *path,
+                    const struct vt_meta *meta);
 /* A built-in name, or else a path. */
 int vt_profile_open(struct vt_profile *p, const char *name_or_path,
                     struct vt_err *err) VT_MUST_CHECK;

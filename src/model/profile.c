@@ -358,3 +358,32 @@ void vt_engine_config_replay(struct vt_engine_config *c, const struct vt_workloa
                     : w->arrivals == VT_ARRIVALS_CLOSED ? A_FEW_LONG_PROMPTS
                                                         : 0;
 }
+
+static bool states_another(const struct vt_node *engine, const char *key,
+                           const char *here)
+{
+    const struct vt_node *n = here ? vt_get(engine, key) : NULL;
+
+    return n && n->kind == VT_STR && strcmp(n->u.str, here) != 0;
+}
+
+bool vt_profile_saw(const struct vt_profile *p, const char *path,
+                    const struct vt_meta *meta)
+{
+    const struct vt_node *list = vt_get(vt_get(p->root, "provenance"), "captures");
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    size_t len = strcspn(file, ".");
+
+    if (!list || list->kind != VT_LIST ||
+        states_another(p->engine, "model", meta->model) ||
+        states_another(p->engine, "gpu", meta->gpu))
+        return false;
+    for (uint32_t i = 0; i < list->n; i++) {
+        const struct vt_node *name = vt_get(&list->u.item[i], "name");
+
+        if (name && name->kind == VT_STR && strlen(name->u.str) == len &&
+            memcmp(name->u.str, file, len) == 0)
+            return true;
+    }
+    return false;
+}

@@ -45,6 +45,7 @@ int vt_calibrate(struct vt_calibration *c, const struct vt_view *captured,
     if (!scratch)
         return vt_nomem(err);
     *c = (struct vt_calibration){
+        .kind = captured->label,
         .captured = captured->label,
         .modelled = modelled->label,
         .tolerance = tolerance,
@@ -77,11 +78,14 @@ int vt_calibrate(struct vt_calibration *c, const struct vt_view *captured,
 
 void vt_calibration_table(struct vt_buf *b, const struct vt_calibration *c)
 {
-    vt_buf_printf(b, "captured: %s\nmodelled: %s\n\n", c->captured, c->modelled);
+    char heading[64];
+
+    snprintf(heading, sizeof(heading), "%s p50, p90, p99", c->kind);
+    vt_buf_printf(b, "%s: %s\nmodelled: %s\n\n", c->kind, c->captured, c->modelled);
     for (int m = 0; m < VT_N_METRICS; m++) {
         vt_buf_printf(b, "%s: %s (ms)\n", metrics[m].name, metrics[m].help);
-        vt_buf_printf(b, "%9s %8s %29s   %29s %10s\n", "in flight", "n",
-                      "captured p50, p90, p99", "modelled p50, p90, p99", "error");
+        vt_buf_printf(b, "%9s %8s %29s   %29s %10s\n", "in flight", "n", heading,
+                      "modelled p50, p90, p99", "error");
         for (int load = 0; load < VT_CALIBRATION_ROWS; load++) {
             const struct vt_calibration_row *r = &c->row[m][load];
 
@@ -111,7 +115,7 @@ void vt_calibration_json(struct vt_buf *b, const struct vt_calibration *c)
 
     vt_jw_init(&j, b, &vt_json_pretty);
     vt_jw_map(&j, NULL);
-    vt_jw_str(&j, "captured", c->captured);
+    vt_jw_str(&j, c->kind, c->captured);
     vt_jw_str(&j, "modelled", c->modelled);
     for (int m = 0; m < VT_N_METRICS; m++) {
         vt_jw_list(&j, metrics[m].key);
@@ -123,7 +127,7 @@ void vt_calibration_json(struct vt_buf *b, const struct vt_calibration *c)
             vt_jw_row(&j, NULL);
             vt_jw_str(&j, "in_flight", r->load);
             vt_jw_u64(&j, "n", r->n);
-            spread_json(&j, "captured", r->captured);
+            spread_json(&j, c->kind, r->captured);
             spread_json(&j, "modelled", r->modelled);
             vt_jw_f64(&j, "error", r->error);
             vt_jw_end(&j);

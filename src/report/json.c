@@ -81,9 +81,11 @@ void vt_compare_json(struct vt_buf *b, const struct vt_summary *predicted,
     vt_jw_map(&j, "predicted");
     put_members(&j, predicted, false);
     vt_jw_end(&j);
-    vt_jw_map(&j, "measured");
+    vt_jw_map(&j, measured->simulated ? "simulated" : "measured");
     put_members(&j, measured, true);
     vt_jw_end(&j);
+    if (predicted->in_sample)
+        vt_jw_bool(&j, "in_sample", true);
     vt_jw_map(&j, "error_percent");
     for (size_t row = 0; row < VT_N_MEASURED; row++)
         put_parts(&j, row, predicted, measured);

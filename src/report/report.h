@@ -51,6 +51,8 @@ struct vt_summary {
     char kv_groups[96];      /* of its engine, if there are several */
     /* Whose times these are, and behind what; NULL: the engine's. Borrowed. */
     const char *clock, *frontend;
+    bool simulated;      /* of a trace's times: vtwin's own, not measured ones */
+    bool in_sample;      /* what timed it was fitted on the very capture */
     const char *profile; /* what timed it; borrowed */
     const char *workload;
     uint64_t seed;
@@ -223,6 +225,7 @@ struct vt_calibration_row {
 };
 
 struct vt_calibration {
+    const char *kind; /* of what is modelled: "captured", or "simulated" */
     const char *captured, *modelled; /* labels, borrowed */
     double tolerance;
     struct vt_calibration_row row[VT_N_METRICS][VT_CALIBRATION_ROWS];

@@ -55,8 +55,8 @@ static void put_compared(struct vt_buf *b, const char *label, const char *part,
 void vt_compare_table(struct vt_buf *b, const struct vt_summary *predicted,
                       const struct vt_summary *measured)
 {
-    vt_buf_printf(b, "%-22s %14s %14s %10s\n", "metric", "predicted", "measured",
-                  "error");
+    vt_buf_printf(b, "%-22s %14s %14s %10s\n", "metric", "predicted",
+                  measured->simulated ? "simulated" : "measured", "error");
     for (size_t row = 0; row < VT_N_MEASURED; row++)
         for (size_t p = 0; p < VT_N_PARTS; p++)
             put_compared(b, vt_stat_rows[row].label, vt_parts[p].key, "ms",
@@ -66,4 +66,7 @@ void vt_compare_table(struct vt_buf *b, const struct vt_summary *predicted,
         put_compared(b, vt_scalars[i].label, "", vt_scalars[i].unit,
                      vt_scalars[i].scale * vt_scalar_of(predicted, i),
                      vt_scalars[i].scale * vt_scalar_of(measured, i));
+    if (predicted->in_sample)
+        vt_buf_printf(b, "in-sample: %s was fitted on this capture\n",
+                      predicted->profile ? predicted->profile : "the model");
 }

@@ -128,7 +128,7 @@ int vt_summary_measured(struct vt_summary *s, const struct vt_workload *w,
 
     if (rc != VT_OK)
         return rc;
-    *s = (struct vt_summary){.workload = w->source};
+    *s = (struct vt_summary){.workload = w->source, .simulated = w->meta.simulated};
     rc = vt_timings_add_measured(t, w, err);
     if (rc == VT_OK)
         rc = vt_timings_summarise(t, 0, s, err);

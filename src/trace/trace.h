@@ -81,6 +81,7 @@ struct vt_meta {
     const char *workload_name, *workload_kind;
     const char *kv_cache_dtype;
     enum vt_clock clock; /* stated, or known from the source */
+    bool simulated;      /* vtwin wrote it: nothing in it was measured */
     uint32_t tp;
     uint32_t num_gpu_blocks, block_size, max_num_seqs, max_num_batched_tokens,
         max_model_len;

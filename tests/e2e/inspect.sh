@@ -32,6 +32,20 @@ rm bad.jsonl bad.steps.jsonl
 good simulate --trace "$trace" --out run
 good inspect calibrate run/requests.jsonl --profile qwen3-8b-h200 --tolerance 0.001
 grep -q 'PASS$' out
+# A simulation is not called a capture, and a profile that saw the capture is told.
+grep -q '^simulated: run/requests.jsonl$' out || fail "$(head -3 out)"
+! grep -q captured out || fail "a simulation is called captured"
+good simulate --trace run/requests.jsonl --compare
+grep -Eq '^metric +predicted +simulated +error' out || fail "$(cat out)"
+vtwin inspect calibrate "$trace" --profile qwen3-8b-h200
+grep -q '^captured: .*closed-c2' out
+grep -q '^modelled: step: qwen3-8b-h200, in-sample$' out || fail "$(head -3 out)"
+vtwin simulate --trace "$trace" --profile qwen3-8b-h200 --compare
+grep -Eq '^metric +predicted +measured +error' out
+grep -q '^in-sample: qwen3-8b-h200 was fitted on this capture$' out || fail "$(cat out)"
+cp "$trace" unseen.trace.jsonl.gz
+vtwin simulate --trace unseen.trace.jsonl.gz --profile qwen3-8b-h200 --compare
+! grep -q 'in-sample' out || fail "another capture"
 good inspect calibrate run/requests.jsonl --json
 grep -q '"pass": true' out
 vtwin inspect calibrate "$trace" --latency knob:inter_token_latency=50 --dump-samples s.json

@@ -15,7 +15,7 @@ int inspect_case_open(struct inspect_case *c, const char *path, int64_t seed,
     rc = vt_records_load(&c->records, path, err);
     if (rc == VT_OK)
         rc = vt_view_records(&c->captured, &c->records, err);
-    c->captured.label = "captured";
+    c->captured.label = c->records.meta.simulated ? "simulated" : "captured";
     return rc;
 }
 
@@ -89,6 +89,12 @@ static int run_model(struct inspect_case *c, const char *const *flag,
             snprintf(m->label, sizeof(m->label), "%s", label);
         else
             name_chosen(m->label, sizeof(m->label), &j.engine);
+        if (j.engine.has_profile && !own &&
+            vt_profile_saw(&j.engine.profile, c->path, &c->records.meta)) {
+            size_t len = strnlen(m->label, sizeof(m->label));
+
+            snprintf(m->label + len, sizeof(m->label) - len, ", in-sample");
+        }
         simulate_job_close(&j);
     }
     for (size_t i = 0; i < c->n; i++) /* the array may have moved */

@@ -112,6 +112,9 @@ static int run_job(struct simulate_job *j, const struct simulate_options *o,
     if (rc == VT_OK && !o->quiet)
         engine_warn_extent(&j->reached, &j->spec.model->known, "");
     s->profile = j->engine.timed_by;
+    s->in_sample =
+        o->compare && j->engine.has_profile &&
+        vt_profile_saw(&j->engine.profile, j->workload.source, &j->workload.meta);
     s->workload = j->workload.source;
     s->seed = j->seed;
     s->version = VT_VERSION;

@@ -108,8 +108,10 @@ int figure_itl_qq(struct figure *g, struct vt_err *err)
     figure_log_axis(g, 'x', span.lo, span.hi);
     figure_log_axis(g, 'y', span.lo, span.hi);
     g->aspect = 0.8;
-    vt_buf_str(&g->script, "set xlabel \"captured gap (ms), 0.1 % to 99.9 %\\n \"\n"
-                           "set ylabel 'modelled gap (ms)'\n");
+    vt_buf_printf(&g->script,
+                  "set xlabel \"%s gap (ms), 0.1 %% to 99.9 %%\\n \"\n"
+                  "set ylabel 'modelled gap (ms)'\n",
+                  g->f->view[0]->label);
     figure_plot(g);
     return VT_OK;
 }
@@ -120,6 +122,7 @@ int figure_itl_means(struct figure *g, struct vt_err *err)
 {
     const struct vt_view *v = g->f->view[0];
     struct span x = {0};
+    char each[64], mean[64];
     double *ms = NULL, *means = malloc((v->n + 1) * sizeof(*means));
     size_t n = 0, n_means = 0, longer = 0;
     int rc = means ? vt_view_samples(v, VT_ITL, &ms, &n, err) : vt_nomem(err);
@@ -136,12 +139,12 @@ int figure_itl_means(struct figure *g, struct vt_err *err)
         slowest = means[n_means - 1];
         while (longer < n && ms[n - 1 - longer] > slowest)
             longer++;
+        snprintf(each, sizeof(each), "each gap, %s", v->label);
+        snprintf(mean, sizeof(mean), "mean of each request, %s", v->label);
         put_survival(g, ms, n, &x);
-        figure_curve(g, "using 1:2 with lines lw 3", figure_colour(0),
-                     "each gap, captured");
+        figure_curve(g, "using 1:2 with lines lw 3", figure_colour(0), each);
         put_survival(g, means, n_means, &x);
-        figure_curve(g, "using 1:2 with lines lw 3", figure_colour(2),
-                     "mean of each request, captured");
+        figure_curve(g, "using 1:2 with lines lw 3", figure_colour(2), mean);
         figure_log_axis(g, 'x', x.lo, x.hi);
         share_axis(g, 1 / (double)n);
         vt_buf_str(&g->script, "set ylabel 'share that is longer'\n"

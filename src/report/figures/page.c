@@ -85,13 +85,16 @@ int vt_figures_page(const struct vt_figures *f, const struct vt_summary *summary
                     const char *path, struct vt_err *err)
 {
     struct vt_buf b = {0};
+    char about[160];
     size_t n;
     const struct figure_kind *kinds = figure_kinds(&n);
     int rc = VT_OK;
 
-    vt_html_begin(&b, f->title, style,
-                  "captured and modelled, by vtwin " VT_VERSION
-                  "; percentages are errors against the capture");
+    snprintf(about, sizeof(about),
+             "%s and modelled, by vtwin " VT_VERSION
+             "; percentages are errors against what is %s",
+             f->view[0]->label, f->view[0]->label);
+    vt_html_begin(&b, f->title, style, about);
     put_table(&b, f, summary);
     for (size_t i = 0; i < n && rc == VT_OK; i++)
         rc = put_figure(&b, f, &kinds[i], err);

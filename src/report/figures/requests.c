@@ -223,9 +223,9 @@ int figure_timeline(struct figure *g, struct vt_err *err)
         &g->script,
         "set multiplot\nset xrange [0:%.9g]\nset format x ''\n"
         "set bmargin at screen 0.46\nset yrange [-1:%zu]\n"
-        "set ylabel 'request, by arrival (captured)'\n"
+        "set ylabel 'request, by arrival (%s)'\n"
         "set key at graph 1, graph 1.13 right top horizontal Right noreverse\n",
-        last * 1.01, v->n);
+        last * 1.01, v->n, v->label);
     /* One bar for each request: to its first token, and from there to its last. */
     for (size_t i = 0; i < v->n; i += stride)
         figure_point4(g, seconds(v->req[i].arrival_ns), (double)i,

@@ -124,6 +124,12 @@ int jsonl_find_meta(const struct vt_node *row, bool first, const struct vt_node 
     return VT_OK;
 }
 
+/* As vt_meta_write() is told by who simulates: "vtwin 0.1.0". */
+static bool is_simulated(const struct vt_node *source)
+{
+    return source && source->kind == VT_STR && strncmp(source->u.str, "vtwin ", 6) == 0;
+}
+
 int jsonl_read_meta(struct vt_meta *m, struct vt_arena *a, const struct vt_node *meta,
                     struct vt_err *err)
 {
@@ -146,6 +152,7 @@ int jsonl_read_meta(struct vt_meta *m, struct vt_arena *a, const struct vt_node 
         else if (f->kind == CLOCK)
             rc = read_clock(out, meta, err);
     }
+    m->simulated = is_simulated(vt_get_non_null(meta, "source"));
     /* As vLLM's own configuration nests it. */
     if (rc == VT_OK && speculative && speculative->kind == VT_MAP)
         rc = jsonl_get_u32(speculative, "num_speculative_tokens", 1, INT32_MAX,
