@@ -587,7 +587,7 @@ static void built_in_traffic_has_its_published_means(void **state)
     } want[] = {
         {"chat", 1155, 211},      {"code", 2048, 28},       {"sharegpt", 230, 203},
         {"rag", 2944, 283},       {"longchat", 12035, 343}, {"agent", 8596, 182},
-        {"summarize", 7700, 230},
+        {"summarize", 2588, 291},
     };
 
     (void)state;
