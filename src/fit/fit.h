@@ -212,6 +212,12 @@ bool vt_corpus_same(const struct vt_corpus *c, size_t i, size_t k);
 /* How much slower than the law's the host of model i launched, when it was learned. */
 double vt_corpus_host(const struct vt_corpus *c, size_t i);
 
+/* How much slower than the law's the host was that a model's captures were taken on,
+ * by its launches; everything else is the law's, or the captures' own fit. */
+int vt_law_host(const struct vt_law *law, struct vt_fit *f,
+                const struct vt_estimate_query *q, double *slower,
+                struct vt_err *err) VT_MUST_CHECK;
+
 /* ---- without a step log: by simulation --------------------------------- */
 
 /* What a client saw of several loads on one server becomes a model: of each kind in

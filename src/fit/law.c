@@ -276,3 +276,24 @@ bool vt_corpus_same(const struct vt_corpus *c, size_t i, size_t k)
 {
     return same_model(&c->m[i], &c->m[k]);
 }
+
+int vt_law_host(const struct vt_law *law, struct vt_fit *f,
+                const struct vt_estimate_query *q, double *slower, struct vt_err *err)
+{
+    struct problem *p = calloc(1, sizeof(*p));
+    struct vt_corpus c = {0};
+    int rc = p ? vt_corpus_add(&c, "captures", f, q, err) : vt_nomem(err);
+
+    if (rc == VT_OK) {
+        p->c = &c;
+        p->law = *law;
+        p->u[0] = (struct unknown){.pull = HOST_PULL};
+        c.m[0].host = 1;
+        rc = solve(p, NULL, err);
+        *slower = c.m[0].host;
+        free(c.m[0].name);
+    }
+    free(c.m);
+    free(p);
+    return rc;
+}

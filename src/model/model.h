@@ -527,6 +527,8 @@ double vt_law_draft_us(const struct vt_law *law, const struct vt_gpu_reach *reac
 void vt_step_transfer(const struct vt_step_params *measured,
                       const struct vt_step_params *there,
                       const struct vt_step_params *here, struct vt_step_params *out);
+/* The constants that are built in (estimate.json: tools/learn_estimate). */
+int vt_law_load(struct vt_law *law, struct vt_err *err) VT_MUST_CHECK;
 /* The constants as the members of a JSON object, one on a line. */
 void vt_law_write(struct vt_buf *b, const struct vt_law *law, const char *indent);
 
@@ -553,7 +555,7 @@ struct vt_estimate {
     char outside[VT_MOST_OUTSIDE][120];
     size_t n_outside;
 };
-/* By the constants that are built in (estimate.json: tools/learn_estimate). VT_EINPUT:
+/* By the constants that are built in. VT_EINPUT:
  * the model can't be shared out so, or the law does not know its kind. */
 int vt_estimate(struct vt_estimate *out, const struct vt_estimate_query *q,
                 struct vt_err *err) VT_MUST_CHECK;

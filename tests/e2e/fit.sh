@@ -20,6 +20,9 @@ for capture in closed-c1 closed-c16 cold-c6; do
     cp "$VT_ROOT/bench/captures/llama-3.2-3b/llama-3.2-3b-$capture".* moved
 done
 good fit moved --hf-config llama-3.2-3b --gpu H200 -o before.json
+# The captures say which GPU it was.
+good fit moved --hf-config llama-3.2-3b --name before -o stated.json
+cmp before.json stated.json
 gunzip moved/*-closed-c16.trace.jsonl.gz
 cat >later.py <<'PY'
 import glob, json

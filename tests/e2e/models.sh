@@ -168,6 +168,26 @@ echo '{' >own/broken.json
 bad 'own/broken.json' simulate qwen3-8b --profiles own
 rm -r own
 
+# How fast a host is shows in captures of any model, and holds for others.
+for speed in 0.5 1.0; do
+    good simulate "${load[@]}" llama-3.2-1b --basis estimated --host-speed $speed --out made
+    sed -i '1s/{"meta":{/&"model":"llama-3.2-1b","gpu":"H200","tp":1,/' made/requests.jsonl
+    vtwin simulate "${load[@]}" llama-3.2-3b --host-from made --json
+    [ "$status" -eq 0 ] || fail "exit $status: $(cat err)"
+    cp out by_captures
+    found=$(sed -n 's/.*--host-from: .*--host-speed //p' err)
+    awk "BEGIN { exit !($found / $speed > 0.95 && $found / $speed < 1.05) }" || fail "$speed: $found"
+    rm -r made
+done
+good simulate "${load[@]}" llama-3.2-3b --host-speed "$found" --json
+python3 -c '
+import json
+a, b = (json.load(open(f))["itl_ms"]["mean"] for f in ("out", "by_captures"))
+assert abs(a / b - 1) < 0.002, (a, b)'
+bad 'host-from: .*nowhere' simulate llama-3.2-3b --host-from nowhere
+bad 'host-from' simulate llama-3.2-3b --host-from nowhere --host-speed 2
+bad 'is of estimates' simulate qwen3-8b --host-from "$VT_ROOT/tests/sim/data"
+
 # More of everything is no slower.
 p50() { # FLAGS: time for each token
     good simulate "${load[@]}" "$@" --max-model-len 4096

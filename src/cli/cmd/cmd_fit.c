@@ -506,7 +506,7 @@ static int learn(struct fit_job *j, const struct opt_args *a, struct vt_err *err
     const struct fit_options *o = a->options;
     int rc;
 
-    if ((rc = fit_shape(j, o, err)) || (rc = fit_load(j, a, err)) ||
+    if ((rc = fit_load(j, a, err)) ||
         (rc = vt_fit_agree(j->fit, o->limits_of, &j->notes, err)))
         return rc;
     if (j->ends_only && o->model > 0)

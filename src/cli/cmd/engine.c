@@ -31,6 +31,8 @@ const struct opt_row model_rows[] = {
              .shown = "$VTWIN_PROFILES"),
     OPT_F64(host_speed, "host-speed", "X", 0.05, 20, "1",
             "estimates: so many times as fast as the measured hosts"),
+    OPT_TEXT(host_from, "host-from", "FILE|DIR", NULL,
+             "or as fast as the host of these captures"),
     {0},
 };
 
@@ -249,8 +251,10 @@ static int open_model(struct engine_job *j, const struct opt_args *a,
     } else {
         rc = engine_choose(j, a, o, &profile, err);
     }
-    if (rc == VT_OK && j->basis != VT_ESTIMATED)
-        rc = opt_refuse(a, &o->host_speed, " is of estimates: give --basis estimated",
+    if (rc == VT_OK && j->basis != VT_ESTIMATED &&
+        !(rc = opt_refuse(a, &o->host_speed, " is of estimates: give --basis estimated",
+                          err)))
+        rc = opt_refuse(a, &o->host_from, " is of estimates: give --basis estimated",
                         err);
     if (rc == VT_OK && inline_model && inline_model == o->model && !opt_is_quiet(a))
         cli_tell(NULL, "note: --model KIND:... is now --latency; --model names what is "

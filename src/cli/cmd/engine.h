@@ -39,6 +39,7 @@ struct engine_options {
     int basis;                        /* enum vt_basis_kind */
     const char *profiles;             /* a directory of the user's; NULL: none */
     double host_speed;                /* of the hosts that estimates are made from */
+    const char *host_from;            /* or of these captures; NULL: that */
     const char *hf_config, *gpu, *hw; /* the model's sizes, what it runs on */
     struct cli_files files;           /* of a model that is learnt, of a workload */
 };
@@ -65,6 +66,7 @@ struct engine_job {
     char label[160];                 /* of a profile that was written by force, or of
                                       * model and GPU */
     struct vt_choice choice;         /* what was chosen for model and GPU */
+    double host_speed;               /* that estimates go by */
     const char *model_name;          /* that the profile is of; NULL: not stated */
     const char *asked;               /* the model that flags name; NULL: none */
     struct vt_engine_config config;  /* not yet checked */

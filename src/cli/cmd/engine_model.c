@@ -1,6 +1,7 @@
 /* engine_model.c - an engine described by its model and GPU: which these are, what its
  * steps are timed by, and vLLM's standards for them. */
 #include "cli/cmd/engine.h"
+#include "cli/cmd/fit.h"
 
 #include <stdlib.h>
 
@@ -127,7 +128,7 @@ struct vt_estimate_query engine_estimate(const struct engine_job *j,
         .expert_parallel = o->ep,
         .enforce_eager = o->enforce_eager,
         .kv_bytes = engine_kv_bytes(o->kv_dtype),
-        .host_speed = o->host_speed,
+        .host_speed = j->host_speed,
     };
 }
 
@@ -149,6 +150,24 @@ static int note_own(void *user, const char *file, struct vt_err *err)
         return rc;
     own->name[++own->n] = NULL;
     return VT_OK;
+}
+
+/* As stated, or as captures of any model show it. */
+static int find_host(struct engine_job *j, const struct opt_args *a,
+                     const struct engine_options *o, struct vt_err *err)
+{
+    int rc = opt_exclude(a, &o->host_speed, &o->host_from, err);
+
+    j->host_speed = o->host_speed;
+    if (rc != VT_OK || !o->host_from)
+        return rc;
+    rc = vt_within(err, fit_host_speed(o->host_from, &j->host_speed, err),
+                   "--host-from");
+    if (rc == VT_OK)
+        fprintf(stderr,
+                "vtwin: note: --host-from: that host is one of --host-speed %.3f\n",
+                j->host_speed);
+    return rc;
 }
 
 /* With profiles of the user's own from --profiles or $VTWIN_PROFILES. */
@@ -189,9 +208,10 @@ int engine_choose(struct engine_job *j, const struct opt_args *a,
         return rc;
     j->basis = j->choice.kind;
     *profile = j->basis == VT_ESTIMATED ? NULL : j->choice.source.name;
-    if (j->basis == VT_ESTIMATED)
-        j->timed_by = j->label;
-    return VT_OK;
+    if (j->basis != VT_ESTIMATED)
+        return VT_OK;
+    j->timed_by = j->label;
+    return find_host(j, a, o, err);
 }
 
 void engine_time_site(struct vt_site *site, const struct engine_job *j,

@@ -68,18 +68,30 @@ struct fit_job {
     char refusal[512]; /* why no profile is to be written; "": it may be */
 };
 
-/* What physics says beforehand, by o's model and GPU. */
-int fit_shape(struct fit_job *j, const struct fit_options *o, struct vt_err *err);
 /* Finds, reads and adds every capture that the arguments name to j->fit. */
 int fit_load(struct fit_job *j, const struct opt_args *a, struct vt_err *err);
 void fit_free(struct fit_job *j); /* frees contents, not j */
 
 void fit_progress(const struct fit_options *o, const char *what, size_t i, size_t n);
 
+/* Captures of one model, and what they say that they ran on. */
+struct fit_model {
+    struct fit_job job; /* end it with fit_free() whatever happens */
+    struct vt_arch arch, draft;
+    struct vt_gpu gpu;
+    struct vt_estimate_query q; /* points into this struct */
+};
+/* A file, or a directory with the model's config.json (and draft-config.json) or
+ * without: then the captures must name a known model. */
+int fit_model_open(struct fit_model *m, const char *path, struct vt_err *err);
+
 struct model_options { /* of `vtwin model` */
     bool json, quiet;
     const char *out, *judged;
 };
+/* How fast the host was that captures in a file or directory were taken on, as a factor
+ * of the hosts that estimates are made from. */
+int fit_host_speed(const char *path, double *speed, struct vt_err *err);
 int model_learn(const struct opt_args *a, struct vt_err *err);
 
 #endif

@@ -33,20 +33,29 @@ static struct vt_fit_shape physics(const struct vt_arch *m, const struct vt_gpu 
     };
 }
 
-int fit_shape(struct fit_job *j, const struct fit_options *o, struct vt_err *err)
+/* What the captures state first; NULL: nothing. */
+static const char *stated_gpu(const struct fit_inputs *f)
 {
+    for (size_t i = 0; i < f->n; i++)
+        if (!f->in[i].gone && f->in[i].work.n > 0 && f->in[i].work.meta.gpu)
+            return f->in[i].work.meta.gpu;
+    return NULL;
+}
+
+/* What physics says beforehand, by o's model, and by its GPU or the captures'. */
+static int find_shape(struct fit_job *j, const struct fit_options *o,
+                      struct vt_err *err)
+{
+    const char *stated = stated_gpu(&j->inputs);
     struct vt_arch arch;
     struct vt_gpu gpu;
-    int rc = o->hf_config ? vt_arch_load(&arch, o->hf_config, err) : VT_OK;
+    int rc = o->gpu ? vt_gpu_find(&gpu, o->gpu, NULL, err) : VT_OK;
 
-    if (rc != VT_OK || !o->hf_config)
+    if (rc != VT_OK || !o->hf_config ||
+        (rc = vt_arch_load(&arch, o->hf_config, err)) != VT_OK)
         return rc;
-    if (o->gpu) {
-        rc = vt_gpu_find(&gpu, o->gpu, NULL, err);
-        if (rc != VT_OK)
-            return rc;
+    if (o->gpu || (stated && vt_gpu_find(&gpu, stated, NULL, NULL) == VT_OK))
         j->shape = physics(&arch, &gpu, o->tp);
-    }
     j->shape.reads = vt_arch_reads(&arch, o->tp);
     j->shape.graph_limit = vt_arch_graph_limit(&arch);
     j->shape.experts = arch.experts;
@@ -216,7 +225,7 @@ int fit_load(struct fit_job *j, const struct opt_args *a, struct vt_err *err)
     int rc;
 
     if ((rc = fit_find(f, a, err)) || (rc = read_otlp(j, o, err)) ||
-        (rc = vt_fit_new(&j->fit, &j->shape, err)))
+        (rc = find_shape(j, o, err)) || (rc = vt_fit_new(&j->fit, &j->shape, err)))
         return rc;
     vt_buf_add(&j->notes, f->notes.data ? f->notes.data : "", f->notes.len);
     found =

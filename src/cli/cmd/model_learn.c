@@ -15,11 +15,8 @@ struct rows { /* errors of captures */
 
 struct member { /* a directory */
     const char *name;
-    struct fit_job job;
-    struct vt_arch arch, draft;
-    struct vt_gpu gpu;
+    struct fit_model on;
     struct vt_gpu_reach reach;
-    struct vt_estimate_query q;
     struct rows alone;   /* by a law of the others alone, */
     struct rows moved;   /* by captures with other settings, and that law's ratio, */
     struct rows related; /* and by captures of the nearest relative */
@@ -45,47 +42,19 @@ static const char *last_part(const char *path)
 
 static const char *class_of(const struct member *m)
 {
-    return m->arch.experts > 0 ? "mixture" : "dense";
+    return m->on.arch.experts > 0 ? "mixture" : "dense";
 }
 
 /* ---- reading ------------------------------------------------------------ */
 
-/* What its captures say they ran on. */
-static int ask_captures(struct member *m, const char *draft, struct vt_err *err)
-{
-    const struct vt_meta *meta = vt_fit_engine(m->job.fit);
-    int rc;
-
-    if (!meta->gpu)
-        return vt_fail(err, VT_EINPUT, "its captures do not state their GPU");
-    if ((rc = vt_gpu_find(&m->gpu, meta->gpu, NULL, err)) ||
-        (rc = vt_gpu_reach(&m->reach, m->gpu.name, err)))
-        return rc;
-    m->q = (struct vt_estimate_query){.arch = &m->arch, .gpu = &m->gpu, .tp = meta->tp};
-    if (meta->kv_cache_dtype && strncmp(meta->kv_cache_dtype, "fp8", 3) == 0)
-        m->q.kv_bytes = 1;
-    if (meta->num_speculative_tokens == 0 || access(draft, R_OK) != 0)
-        return VT_OK;
-    m->q.draft = &m->draft;
-    m->q.drafts = meta->num_speculative_tokens;
-    return vt_arch_load(&m->draft, draft, err);
-}
-
 static int open_member(struct member *m, const char *dir, struct vt_err *err)
 {
-    char config[4096], draft[4096];
-    struct fit_options o = {.gpu = "H200", .tp = 1, .hf_config = config, .quiet = true};
-    struct opt_args a = {.options = &o, .operand = &dir, .n_operands = 1};
     int rc;
 
     m->name = last_part(dir);
-    (void)snprintf(config, sizeof(config), "%s/config.json", dir);
-    (void)snprintf(draft, sizeof(draft), "%s/draft-config.json", dir);
-    if ((rc = fit_shape(&m->job, &o, err)) || (rc = fit_load(&m->job, &a, err)) ||
-        (rc = vt_fit_agree(m->job.fit, NULL, &m->job.notes, err)) ||
-        (rc = vt_arch_load(&m->arch, config, err)))
+    if ((rc = fit_model_open(&m->on, dir, err)))
         return rc;
-    return vt_within(err, ask_captures(m, draft, err), "%s", dir);
+    return vt_gpu_reach(&m->reach, m->on.gpu.name, err);
 }
 
 #define MOVED "transferred"
@@ -142,15 +111,15 @@ static int judge(struct member *m, const struct vt_step_params *p, struct rows *
 
     vt_fit_step_model(&model, p);
     rc = model.failed ? vt_nomem(err) : VT_OK;
-    for (size_t i = 0; i < m->job.n_seen && rc == VT_OK; i++) {
-        const struct vt_workload *w = m->job.seen[i];
+    for (size_t i = 0; i < m->on.job.n_seen && rc == VT_OK; i++) {
+        const struct vt_workload *w = m->on.job.seen[i];
         struct vt_crossval_row with_stalls;
 
         if (!w || !w->measured)
             continue;
         rc = vt_grow(&into->at, &into->cap, into->n + 1, sizeof(*into->at), err);
         if (rc == VT_OK)
-            rc = vt_crossval_in_sample(m->job.fit, i, model.data, w, &with_stalls,
+            rc = vt_crossval_in_sample(m->on.job.fit, i, model.data, w, &with_stalls,
                                        &into->at[into->n], err);
         into->n += rc == VT_OK;
     }
@@ -165,8 +134,8 @@ static int judge_from(struct learned *l, size_t i, size_t from,
     const struct member *m = &l->m[i], *k = &l->m[from];
     struct vt_step_params here, there, moved;
 
-    vt_law_params(law, &m->reach, &m->q, &here);
-    vt_law_params(law, &k->reach, &k->q, &there);
+    vt_law_params(law, &m->reach, &m->on.q, &here);
+    vt_law_params(law, &k->reach, &k->on.q, &there);
     vt_step_transfer(vt_corpus_own(l->corpus, from), &there, &here, &moved);
     return judge(&l->m[i], &moved, into, err);
 }
@@ -174,14 +143,14 @@ static int judge_from(struct learned *l, size_t i, size_t from,
 /* As vt_choose() would take it: the one whose size is nearest; l->n: there is none. */
 static size_t nearest_relative(const struct learned *l, size_t i)
 {
-    double size = vt_arch_active_params(&l->m[i].arch), least = INFINITY;
+    double size = vt_arch_active_params(&l->m[i].on.arch), least = INFINITY;
     size_t best = l->n;
 
     for (size_t k = 0; k < l->n; k++) {
-        double away = fabs(log(vt_arch_active_params(&l->m[k].arch) / size));
+        double away = fabs(log(vt_arch_active_params(&l->m[k].on.arch) / size));
 
-        if (vt_corpus_same(l->corpus, i, k) || l->m[k].q.drafts > 0 ||
-            !vt_arch_related(&l->m[i].arch, &l->m[k].arch) || !(away < least))
+        if (vt_corpus_same(l->corpus, i, k) || l->m[k].on.q.drafts > 0 ||
+            !vt_arch_related(&l->m[i].on.arch, &l->m[k].on.arch) || !(away < least))
             continue;
         least = away;
         best = k;
@@ -199,13 +168,13 @@ static int judge_member(struct learned *l, size_t i, const struct vt_law *law,
     struct vt_step_params here;
     int rc;
 
-    vt_law_params(law, &m->reach, &m->q, &here);
+    vt_law_params(law, &m->reach, &m->on.q, &here);
     rc = judge(m, &here, &m->alone, err);
     for (size_t k = 0; k < l->n && rc == VT_OK; k++)
-        if (k != i && vt_arch_same(&m->arch, &l->m[k].arch) &&
-            m->q.drafts == l->m[k].q.drafts)
+        if (k != i && vt_arch_same(&m->on.arch, &l->m[k].on.arch) &&
+            m->on.q.drafts == l->m[k].on.q.drafts)
             rc = judge_from(l, i, k, law, &m->moved, err);
-    if (rc == VT_OK && relative < l->n && m->q.drafts == 0)
+    if (rc == VT_OK && relative < l->n && m->on.q.drafts == 0)
         rc = judge_from(l, i, relative, law, &m->related, err);
     return rc;
 }
@@ -252,8 +221,8 @@ static size_t add_class(const struct learned *l, const char *class,
 
         if (strcmp(class, MOVED) == 0)
             n = add_rows(&m->moved, metric, v, n);
-        else if (strcmp(class, m->arch.experts > 0 ? "relative_mixture" : "relative") ==
-                 0)
+        else if (strcmp(class,
+                        m->on.arch.experts > 0 ? "relative_mixture" : "relative") == 0)
             n = add_rows(&m->related, metric, v, n);
         else if (strcmp(class, class_of(m)) == 0 &&
                  !(without < l->n && vt_corpus_same(l->corpus, i, without)))
@@ -346,7 +315,7 @@ static void put_seen(struct vt_jw *j, const struct learned *l)
 
     for (size_t i = 0; i < l->n; i++) {
         const struct vt_step_params *own = vt_corpus_own(l->corpus, i);
-        double active = vt_arch_active_params(&l->m[i].arch) / 1e9;
+        double active = vt_arch_active_params(&l->m[i].on.arch) / 1e9;
 
         lo = fmin(lo, active);
         hi = fmax(hi, active);
@@ -365,14 +334,14 @@ static void put_seen(struct vt_jw *j, const struct learned *l)
 
 static void put_member(struct vt_jw *j, const struct member *m)
 {
-    const struct vt_meta *meta = vt_fit_engine(m->job.fit);
+    const struct vt_meta *meta = vt_fit_engine(m->on.job.fit);
     struct vt_crossval_row median, mean;
 
     vt_crossval_sum(m->alone.at, m->alone.n, &median, &mean);
     vt_jw_map(j, NULL);
     vt_jw_str(j, "name", m->name);
     vt_jw_str(j, "class", class_of(m));
-    vt_jw_str(j, "gpu", m->gpu.name);
+    vt_jw_str(j, "gpu", m->on.gpu.name);
     vt_jw_str(j, "vllm_version", meta->vllm_version);
     vt_jw_printf(j, "host", "%.3f", m->host);
     vt_jw_row(j, "median_error_pct");
@@ -381,8 +350,8 @@ static void put_member(struct vt_jw *j, const struct member *m)
             vt_jw_printf(j, vt_trust_names[k], "%.1f", vt_crossval_at(&median, k));
     vt_jw_end(j);
     vt_jw_row_list(j, "captures");
-    for (size_t i = 0; i < vt_fit_count(m->job.fit); i++)
-        vt_jw_str(j, NULL, vt_fit_name(m->job.fit, i));
+    for (size_t i = 0; i < vt_fit_count(m->on.job.fit); i++)
+        vt_jw_str(j, NULL, vt_fit_name(m->on.job.fit, i));
     vt_jw_end(j);
     vt_jw_end(j);
 }
@@ -403,7 +372,7 @@ static int write_constants(const struct learned *l, const char *path,
     vt_jw_init(&j, &b, &vt_json_pretty);
     vt_jw_map(&j, NULL);
     vt_jw_u64(&j, "version", 1);
-    vt_jw_str(&j, "gpu", l->m[0].gpu.name);
+    vt_jw_str(&j, "gpu", l->m[0].on.gpu.name);
     vt_jw_raw(&j, "law", law.data, law.len);
     put_seen(&j, l);
     put_expected(&j, l, room);
@@ -501,7 +470,7 @@ static void learned_free(struct learned *l)
 {
     vt_corpus_free(l->corpus);
     for (size_t i = 0; i < l->n; i++) {
-        fit_free(&l->m[i].job);
+        fit_free(&l->m[i].on.job);
         free(l->m[i].alone.at);
         free(l->m[i].moved.at);
         free(l->m[i].related.at);
@@ -514,10 +483,10 @@ static void learned_free(struct learned *l)
 static int same_gpu(const struct member *m, const struct member *first,
                     struct vt_err *err)
 {
-    if (strcmp(m->gpu.name, first->gpu.name) == 0)
+    if (strcmp(m->on.gpu.name, first->on.gpu.name) == 0)
         return VT_OK;
     return vt_fail(err, VT_EINPUT, "%s ran on %s, and %s on %s: one GPU at a time",
-                   m->name, m->gpu.name, first->name, first->gpu.name);
+                   m->name, m->on.gpu.name, first->name, first->on.gpu.name);
 }
 
 static int by_name(const void *a, const void *b)
@@ -541,7 +510,7 @@ static int open_members(struct learned *l, const char **dir, size_t n,
 
         if ((rc = open_member(m, dir[i], err)) == VT_OK &&
             (rc = same_gpu(m, &l->m[0], err)) == VT_OK)
-            rc = vt_corpus_add(l->corpus, m->name, m->job.fit, &m->q, err);
+            rc = vt_corpus_add(l->corpus, m->name, m->on.job.fit, &m->on.q, err);
     }
     return rc;
 }

@@ -146,6 +146,16 @@ static void constants_free(struct constants *c)
     vt_arena_free(&c->arena);
 }
 
+int vt_law_load(struct vt_law *law, struct vt_err *err)
+{
+    struct constants c;
+    int rc = constants_load(&c, err);
+
+    *law = c.law;
+    constants_free(&c);
+    return rc;
+}
+
 /* ---- what it may be off by ---------------------------------------------- */
 
 /* Adds what a class of questions was found to be off by, where that is more. */
