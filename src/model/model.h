@@ -225,6 +225,10 @@ int vt_arch_check_tp(const struct vt_arch *a, uint32_t tp,
 /* On each of tp GPUs: the weights; the KV cache of a token with elements so large. */
 double vt_arch_weight_bytes(const struct vt_arch *a, uint32_t tp);
 double vt_arch_kv_bytes(const struct vt_arch *a, uint32_t tp, double element_bytes);
+/* Layers that keep a state in place of keys and values; what they keep of one request
+ * on each of tp GPUs. */
+uint32_t vt_arch_state_layers(const struct vt_arch *a);
+double vt_arch_state_bytes(const struct vt_arch *a, uint32_t tp);
 /* How attention reads that cache. */
 struct vt_arch_reads {
     uint32_t kv_heads;   /* that a GPU's layers share their reading by */

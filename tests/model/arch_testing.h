@@ -16,4 +16,14 @@ static inline int read_text(const char *text, struct vt_arch *a, struct vt_err *
     return rc;
 }
 
+/* A test for each row of a table whose first member is its name; into `tests`, which
+ * has `n`. */
+#define ADD(table, function)                                          \
+    for (size_t i = 0; i < VT_COUNT(table); i++)                      \
+        tests[n++] = (struct CMUnitTest)                              \
+        {                                                             \
+            .name = *(const char **)&table[i], .test_func = function, \
+            .initial_state = &table[i]                                \
+        }
+
 #endif

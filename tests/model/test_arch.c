@@ -250,14 +250,6 @@ static void more_gpus_share_weights_and_kv_heads(void **state)
     assert_string_equal(err.msg, "32 attention heads can't be shared by 3 GPUs");
 }
 
-#define ADD(table, function)                                          \
-    for (size_t i = 0; i < VT_COUNT(table); i++)                      \
-        tests[n++] = (struct CMUnitTest)                              \
-        {                                                             \
-            .name = *(const char **)&table[i], .test_func = function, \
-            .initial_state = &table[i]                                \
-        }
-
 int main(void)
 {
     struct CMUnitTest tests[VT_COUNT(known) + VT_COUNT(fields) + VT_COUNT(formats) +

@@ -179,6 +179,54 @@ static void smaller_elements_are_read_sooner(void **state)
     assert_true(step_us(&kv8, deep) < step_us(&e16, deep));
 }
 
+/* A state is read and written in every step of each request, however long that is, and
+ * costs by its bytes. */
+static void states_cost_by_requests_and_bytes_and_not_by_context(void **state)
+{
+    static const char *const models[] = {"Qwen/Qwen3-Next-80B-A3B-Instruct",
+                                         "MiniMaxAI/MiniMax-Text-01"};
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(models); i++) {
+        struct vt_gpu g = gpu_of("H200");
+        struct vt_arch a = arch_of(models[i]), larger = a, none = a;
+        struct vt_estimate_query q = {.arch = &a, .gpu = &g, .tp = 8};
+        struct vt_estimate e = estimate(&q), wide, bare;
+        double before = 0, per_request;
+
+        assert_true(vt_arch_state_layers(&a) > 0);
+        larger.state.bytes *= 2;
+        none.state.elements = none.state.width = none.state.group_width = 0;
+        q.arch = &larger;
+        wide = estimate(&q);
+        q.arch = &none;
+        bare = estimate(&q);
+        for (uint32_t n = 1; n <= 512; n *= 2) {
+            const struct load at = {n, 1000, 0};
+
+            assert_true(step_us(&e, at) > before);
+            assert_true(step_us(&wide, at) > step_us(&e, at));
+            assert_true(step_us(&e, at) > step_us(&bare, at));
+            before = step_us(&e, at);
+        }
+        for (uint32_t n = 64; n <= 16384; n *= 2)
+            assert_true(step_us(&e, (struct load){4, 1000, n}) <
+                        step_us(&e, (struct load){4, 1000, 2 * n}));
+        /* Many requests pay about what their states' bytes take. */
+        per_request = (step_us(&e, (struct load){512, 0, 0}) -
+                       step_us(&bare, (struct load){512, 0, 0})) /
+                      512;
+        assert_in_range((uint64_t)(100 * per_request * 1e6 * g.bandwidth_tbs /
+                                   (2 * vt_arch_state_bytes(&a, 8))),
+                        80, 140);
+        q.arch = &a;
+        q.tp = 4; /* fewer GPUs share them */
+        assert_true(step_us(&e, (struct load){64, 1000, 0}) <
+                    step_us(&(struct vt_estimate){.params = estimate(&q).params},
+                            (struct load){64, 1000, 0}));
+    }
+}
+
 static void an_estimate_says_what_it_stands_on(void **state)
 {
     (void)state;
@@ -361,6 +409,7 @@ int main(void)
         cmocka_unit_test(twice_the_gpus_take_less_and_not_half),
         cmocka_unit_test(more_work_takes_more_time),
         cmocka_unit_test(smaller_elements_are_read_sooner),
+        cmocka_unit_test(states_cost_by_requests_and_bytes_and_not_by_context),
         cmocka_unit_test(an_estimate_says_what_it_stands_on),
         cmocka_unit_test(what_was_measured_is_carried_over_by_the_laws_ratio),
         cmocka_unit_test(heads_that_cannot_be_shared_out_are_refused),

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "model/model.h"
+#include "arch_testing.h"
 
 /* ---- sizes that makers publish ------------------------------------------ */
 
@@ -306,14 +306,6 @@ static void a_path_that_is_not_there_is_a_file_that_is_missing(void **state)
     assert_int_not_equal(vt_arch_load(&a, "nowhere/config.json", &err), VT_OK);
     assert_string_equal(err.msg, "nowhere/config.json: No such file or directory");
 }
-
-#define ADD(table, function)                                          \
-    for (size_t i = 0; i < VT_COUNT(table); i++)                      \
-        tests[n++] = (struct CMUnitTest)                              \
-        {                                                             \
-            .name = *(const char **)&table[i], .test_func = function, \
-            .initial_state = &table[i]                                \
-        }
 
 int main(void)
 {

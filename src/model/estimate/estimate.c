@@ -187,14 +187,6 @@ static void VT_PRINTF(2, 3) note(struct vt_estimate *e, const char *fmt, ...)
     va_end(args);
 }
 
-static bool has_state(const struct vt_arch *a)
-{
-    for (uint32_t i = 0; i < a->n_sorts; i++)
-        if (a->sort[i].type == VT_ATTENTION_MAMBA)
-            return true;
-    return false;
-}
-
 /* Sizes of what the law was learned from. */
 static int note_range(struct vt_estimate *e, const struct constants *c,
                       const struct vt_estimate_query *q, struct vt_err *err)
@@ -247,8 +239,8 @@ static void note_outside(struct vt_estimate *e, const struct vt_estimate_query *
              8 * dense);
     if (q->arch->experts > 0 && expert > 0.9 && expert < 1.5)
         note(e, "experts of 8 bits were not measured");
-    if (has_state(q->arch))
-        note(e, "layers with a state are priced as their weights alone");
+    if (vt_arch_state_layers(q->arch) > 0)
+        note(e, "layers with a state: by their weights and bytes; none was measured");
 }
 
 /* Errors by class: of the model by itself or of what it was carried over from, and of

@@ -100,7 +100,10 @@ struct sizes { /* on one GPU; a step's tokens are shared by pp batches */
     double expert_bytes, expert_flop;
     double experts, experts_per_token, expert_width;
     double activations, logits; /* bytes of a token */
-    double bandwidth, peak;     /* bytes, flop in a microsecond: the data sheet's */
+    double state_bytes;         /* of a request, read and written in each step */
+    double state_flop;          /* of a token: to change the states, and to read them */
+    double attention_layers;
+    double bandwidth, peak; /* bytes, flop in a microsecond: the data sheet's */
     double dense_bw, head_bw, expert_bw;          /* shares of bandwidth */
     double dense_flops, head_flops, expert_flops; /* in a microsecond */
     bool dense8, mla, quantised;
@@ -234,6 +237,9 @@ static struct sizes sizes_of(const struct vt_law *law, const struct vt_gpu_reach
         .mla = a->kv_lora_rank > 0,
         .kv_heads = vt_arch_reads(a, (uint32_t)tp).kv_heads,
         .logits = 4.0 * a->vocab / tp,
+        .state_bytes = 2 * vt_arch_state_bytes(a, (uint32_t)tp),
+        .state_flop = 4 * vt_arch_state_layers(a) * a->state.elements / tp,
+        .attention_layers = (double)a->layers - vt_arch_state_layers(a),
         .kernel_layer = reach->layer,
     };
     double widths =
@@ -323,14 +329,16 @@ static double step_time(const struct vt_law *law, const struct sizes *s,
     return dense_time(law, s, tokens, rows) + expert_time(law, s, tokens) +
            fixed_time(law, s, mode) +
            law->activations * tokens * s->activations / s->bandwidth +
+           tokens * s->state_flop / (s->peak * law->attention_mfu) +
            s->reduces * s->reduce_token_us * tokens;
 }
 
-/* Of each request in it: its share of attention's kernels, its logits. */
+/* Of each request in it: its share of attention's kernels, its logits, its states. */
 static double row_time(const struct vt_law *law, const struct sizes *s)
 {
     return s->layers * s->kv_heads * law->row_head +
-           law->logits * s->logits / s->bandwidth;
+           law->logits * s->logits / s->bandwidth +
+           s->state_bytes / (s->bandwidth * law->kv_bw);
 }
 
 /* ---- as the step model's parameters ------------------------------------ */
@@ -446,7 +454,7 @@ static void attention_params(const struct vt_law *law, const struct vt_gpu_reach
                                                        : law->kv_bw * reach->kv_bw));
     p->prefill = s->layers * law->prompt_layer;
     p->depth_mtoken =
-        1e6 * s->layers * flop / tp /
+        1e6 * s->attention_layers * flop / tp /
         (s->peak * law->attention_mfu * (s->mla ? reach->mla_mfu : reach->attn_mfu));
     for (size_t i = 0; i < VT_STEP_CONTEXT_KNOTS; i++)
         p->context_factor[i] =

@@ -232,6 +232,20 @@ double vt_arch_kv_bytes(const struct vt_arch *a, uint32_t tp, double element_byt
     return sum;
 }
 
+uint32_t vt_arch_state_layers(const struct vt_arch *a)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < a->n_sorts; i++)
+        n += a->sort[i].type == VT_ATTENTION_MAMBA ? a->sort[i].n : 0;
+    return n;
+}
+
+double vt_arch_state_bytes(const struct vt_arch *a, uint32_t tp)
+{
+    return vt_arch_state_layers(a) * state_bytes(&a->state, tp);
+}
+
 /* Of several windows the one that most bytes lie behind: none in use has two that
  * differ much. */
 struct vt_arch_reads vt_arch_reads(const struct vt_arch *a, uint32_t tp)
