@@ -83,7 +83,8 @@ bool vt_source_holds(const struct vt_source *s, const struct vt_estimate_query *
 
     return vt_arch_same(&s->arch, q->arch) && strcmp(s->gpu.name, q->gpu->name) == 0 &&
            s->tp == (q->tp > 0 ? q->tp : 1) && q->pp <= 1 && !q->enforce_eager &&
-           !q->draft && fabs(kv_bytes_of(&own) - kv_bytes_of(q)) < 1e-9;
+           !(q->graph_size > 0) && !q->draft &&
+           fabs(kv_bytes_of(&own) - kv_bytes_of(q)) < 1e-9;
 }
 
 /* ---- which is best --------------------------------------------------------- */

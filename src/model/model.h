@@ -361,7 +361,7 @@ extern const double vt_step_context_knots[VT_STEP_CONTEXT_KNOTS];
 /* Named as in profiles. Microseconds where nothing else is said; docs/model.md says
  * what each is. */
 struct vt_step_params {
-    double graph_limit;                           /* tokens */
+    double graph_limit, graph_stated;             /* tokens; 1: by the user */
     double experts, experts_per_token;            /* numbers of them */
     double expert_spread;                         /* share of them in use */
     double window;                                /* tokens */
@@ -516,6 +516,7 @@ struct vt_estimate_query {
     uint32_t tp, pp, dp;  /* 0: 1 */
     bool expert_parallel; /* experts are shared out over all tp x dp GPUs */
     bool enforce_eager;
+    double graph_size; /* tokens of the largest CUDA graph; 0: as vLLM decides */
     double kv_bytes;   /* of an element; 0: as the model's file wants it */
     double host_speed; /* of the hosts that the law was learned on; 0: 1 */
 };

@@ -188,6 +188,20 @@ bad 'host-from: .*nowhere' simulate llama-3.2-3b --host-from nowhere
 bad 'host-from' simulate llama-3.2-3b --host-from nowhere --host-speed 2
 bad 'is of estimates' simulate qwen3-8b --host-from "$VT_ROOT/tests/sim/data"
 
+# CUDA graphs by either of vLLM's flags; a profile is carried over to others.
+itl() { # FLAGS
+    good simulate "${load[@]}" "$@" --json
+    python3 -c 'import json; print(json.load(open("out"))["itl_ms"]["mean"])'
+}
+few=$(itl qwen3-8b --max-cudagraph-capture-size 64)
+[ "$few" != "$(itl qwen3-8b)" ] || fail "graphs of 64 change nothing"
+is "the config" "$(itl qwen3-8b --compilation-config '{"cudagraph_capture_sizes": [1, 64, 8]}')" "$few"
+is "no graphs" "$(itl qwen3-8b --compilation-config '{"cudagraph_mode": "NONE"}')" \
+    "$(itl qwen3-8b --enforce-eager)"
+is "a profile's" "$(basis --profile qwen3-8b-h200 --max-cudagraph-capture-size 64)" transferred
+bad '--compilation-config: ' simulate --compilation-config 3
+bad '--compilation-config: ' simulate --compilation-config '{'
+
 # More of everything is no slower.
 p50() { # FLAGS: time for each token
     good simulate "${load[@]}" "$@" --max-model-len 4096
@@ -227,3 +241,19 @@ ask /v1/models
 grep -q '"id":"llama-3.1-8b"' answer || fail "$(cat answer)"
 ask /metrics
 grep -q "num_gpu_blocks=\"$blocks\"" answer || fail "serve: $(grep cache_config answer)"
+
+# ---- a directory is a model, too: its pool and times are its own, not the default's ----
+pool() { # of the server
+    ask /metrics
+    sed -n 's/.*num_gpu_blocks="\([0-9]*\)".*/\1/p' answer
+}
+serving "$VT_ROOT/tests/cases/tiny-qwen3" --max-model-len 2048
+ask /server_info
+grep -q '"vtwin":{.*"basis":"estimated"' answer || fail "$(cat answer)"
+own=$(pool)
+serving --max-model-len 2048
+[ "$(pool)" != "$own" ] || fail "the directory has the default profile's pool: $own"
+# A profile that is asked for times it with its own pool, as before.
+default=$(pool)
+serving "$VT_ROOT/tests/cases/tiny-qwen3" --max-model-len 2048 --profile qwen3-8b-h200
+is "the profile's pool" "$(pool)" "$default"

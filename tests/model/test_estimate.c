@@ -227,6 +227,40 @@ static void states_cost_by_requests_and_bytes_and_not_by_context(void **state)
     }
 }
 
+/* A step is launched kernel by kernel beyond the largest graph, whoever decides on it.
+ */
+static void a_stated_graph_size_is_the_largest_graph(void **state)
+{
+    static const struct {
+        double size; /* 0: vLLM's */
+        uint32_t tokens, most_decode;
+        bool graph;
+    } rows[] = {
+        {0, 512, 256, true},     {0, 513, 256, false},     {0, 300, 16, false},
+        {512, 300, 16, true},    {64, 64, 256, true},      {64, 65, 256, false},
+        {2048, 2048, 256, true}, {2048, 2049, 256, false},
+    };
+    struct vt_arch a = arch_of("Qwen/Qwen3-8B");
+    struct vt_gpu g = gpu_of("H200");
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(rows); i++) {
+        struct vt_estimate e = estimate(&(struct vt_estimate_query){
+            .arch = &a, .gpu = &g, .graph_size = rows[i].size});
+        struct vt_item item = {.prefill = true, .tokens = rows[i].tokens};
+        struct vt_step_plan plan = {.item = &item,
+                                    .n = 1,
+                                    .n_prefills = 1,
+                                    .prefill_tokens = rows[i].tokens,
+                                    .running = 1};
+        struct vt_step_features f;
+
+        vt_step_features(&e.params, &plan, rows[i].most_decode, &f);
+        if ((f.mode != VT_STEP_EAGER) != rows[i].graph)
+            fail_msg("row %zu", i);
+    }
+}
+
 static void an_estimate_says_what_it_stands_on(void **state)
 {
     (void)state;
@@ -410,6 +444,7 @@ int main(void)
         cmocka_unit_test(more_work_takes_more_time),
         cmocka_unit_test(smaller_elements_are_read_sooner),
         cmocka_unit_test(states_cost_by_requests_and_bytes_and_not_by_context),
+        cmocka_unit_test(a_stated_graph_size_is_the_largest_graph),
         cmocka_unit_test(an_estimate_says_what_it_stands_on),
         cmocka_unit_test(what_was_measured_is_carried_over_by_the_laws_ratio),
         cmocka_unit_test(heads_that_cannot_be_shared_out_are_refused),

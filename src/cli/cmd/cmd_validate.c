@@ -159,7 +159,8 @@ static int open_job(struct validate_job *j, const struct opt_args *a,
                                  &o->engine.ep,
                                  &o->engine.quantization,
                                  &o->engine.dtype,
-                                 &o->engine.enforce_eager};
+                                 &o->engine.enforce_eager,
+                                 &o->engine.graphs};
     struct vt_harness_config *c = &j->config;
     int rc = VT_OK;
 

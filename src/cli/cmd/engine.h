@@ -23,6 +23,10 @@ struct engine_options {
     double gpu_memory_utilization;
     uint32_t tp, pp, dp;
     bool enforce_eager;
+    struct engine_graphs {
+        uint32_t most; /* tokens of the largest; 0: as vLLM decides */
+        bool none;     /* as enforce_eager */
+    } graphs;
     uint32_t partial_prefills, long_partial_prefills; /* of 0.26; 1 */
     bool ep;
     int kv_dtype;        /* of engine_kv_dtypes */
@@ -47,7 +51,8 @@ extern const struct opt_row model_rows[], engine_rows[];
 /* How data-parallel engines of a mixture of experts go together, for commands that
  * simulate them. */
 extern const struct opt_row lockstep_rows[];
-opt_reader engine_read_acceptance, engine_read_release, engine_read_retention;
+opt_reader engine_read_graphs, engine_read_acceptance, engine_read_release,
+    engine_read_retention;
 /* For a command's list of blocks. */
 #define ENGINE_BLOCKS(type, member)                                            \
     OPT_BLOCK(model_rows, type, member), OPT_BLOCK(engine_rows, type, member), \
@@ -91,7 +96,8 @@ int engine_open(struct engine_job *j, const struct opt_args *a,
                 struct vt_err *err) VT_MUST_CHECK;
 /* What flags say of model and GPU (engine_model.c). The model that is asked for, by
  * operand, --hf-config or --model; NULL: none is. A directory that serve or play take
- * their tokenizer from is one only where a GPU or basis is asked for too. */
+ * their tokenizer from is none where a profile or inline model times it, and no GPU is
+ * asked for. */
 const char *engine_asked_model(const struct opt_args *a,
                                const struct engine_options *o);
 /* --latency, or --model where that is no model's name. */

@@ -4,6 +4,7 @@
 #include "cli/cmd/fit.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 /* ---- which model ------------------------------------------------------------ */
 
@@ -33,6 +34,14 @@ static const char *model_operand(const struct opt_args *a)
     return a->n_operands > at ? a->operand[at] : NULL;
 }
 
+static bool has_config(const char *dir)
+{
+    char path[4096];
+
+    return (size_t)snprintf(path, sizeof(path), "%s/config.json", dir) < sizeof(path) &&
+           access(path, R_OK) == 0;
+}
+
 const char *engine_asked_model(const struct opt_args *a, const struct engine_options *o)
 {
     const char *operand = model_operand(a);
@@ -42,7 +51,8 @@ const char *engine_asked_model(const struct opt_args *a, const struct engine_opt
     if (o->hf_config)
         return o->hf_config;
     if (operand && tokenizer && vt_is_directory(operand) && !o->gpu &&
-        !opt_given(a, &o->basis))
+        !opt_given(a, &o->basis) &&
+        (o->profile || engine_inline_model(o) || !has_config(operand)))
         operand = NULL;
     if (operand)
         return operand;
@@ -126,7 +136,8 @@ struct vt_estimate_query engine_estimate(const struct engine_job *j,
         .pp = o->pp,
         .dp = o->dp,
         .expert_parallel = o->ep,
-        .enforce_eager = o->enforce_eager,
+        .enforce_eager = o->enforce_eager || o->graphs.none,
+        .graph_size = o->graphs.most,
         .kv_bytes = engine_kv_bytes(o->kv_dtype),
         .host_speed = j->host_speed,
     };
@@ -198,7 +209,8 @@ int engine_choose(struct engine_job *j, const struct opt_args *a,
     int rc;
 
     j->described = j->asked || o->gpu || opt_given(a, &o->basis) || o->quantization ||
-                   o->dtype || o->pp > 1 || o->enforce_eager;
+                   o->dtype || o->pp > 1 || o->enforce_eager || o->graphs.none ||
+                   o->graphs.most > 0;
     *profile = VT_DEFAULT_PROFILE;
     if (!j->described) {
         j->basis = VT_MEASURED;

@@ -51,6 +51,12 @@ int wall_open(struct wall_job *j, const struct opt_args *a,
         (j->dir.has_arch && !j->engine.described &&
          (rc = take_layers(j, a, o, tp, err))))
         return rc;
+    if (j->dir.has_arch && j->engine.described && !o->engine.gpu && !o->quiet)
+        fprintf(
+            stderr,
+            "vtwin: note: no --gpu or --profile: the model of %s is taken to run on "
+            "an %s\n",
+            model, j->engine.gpu.name);
     c->seed = (uint64_t)o->seed;
     if (!o->quiet)
         engine_warn_interval(&o->engine, "ranks do not go in lockstep here");

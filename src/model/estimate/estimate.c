@@ -233,6 +233,9 @@ static void note_outside(struct vt_estimate *e, const struct vt_estimate_query *
         note(e, "expert parallel: experts evenly in use, and no time to reach them");
     if (q->enforce_eager)
         note(e, "without CUDA graphs: taken as what larger steps cost with them");
+    if (q->graph_size > VT_STEP_GRAPH_LIMIT)
+        note(e, "graphs of up to %.0f tokens: taken as those of up to %.0f go on",
+             q->graph_size, VT_STEP_GRAPH_LIMIT);
     if (dense < 0.9)
         note(e,
              "weights of %.0f bits: kernels of another model's experts were measured",

@@ -529,7 +529,10 @@ void vt_law_params(const struct vt_law *law, const struct vt_gpu_reach *reach,
     struct sizes s = sizes_of(law, reach, q);
 
     vt_step_params_init(out);
-    out->graph_limit = q->enforce_eager ? 0 : vt_arch_graph_limit(q->arch);
+    out->graph_stated = q->graph_size > 0 && !q->enforce_eager;
+    out->graph_limit = q->enforce_eager    ? 0
+                       : q->graph_size > 0 ? q->graph_size
+                                           : vt_arch_graph_limit(q->arch);
     out->experts = s.experts;
     out->experts_per_token = s.experts_per_token;
     gpu_params(law, &s, out);
@@ -572,6 +575,7 @@ void vt_step_transfer(const struct vt_step_params *measured,
 
     *out = *measured;
     out->graph_limit = here->graph_limit;
+    out->graph_stated = here->graph_stated;
     out->experts = here->experts;
     out->experts_per_token = here->experts_per_token;
     out->window = here->window;

@@ -18,6 +18,7 @@
 
 static const struct param params[] = {
     PARAM(graph_limit, 1e6),       /* largest graph, tokens */
+    PARAM(graph_stated, 1),        /* 1: whatever can decode at once */
     PARAM(experts, 1e6),           /* of a mixture; 0: dense */
     PARAM(experts_per_token, 1e6), /* active ones */
     PARAM(expert_spread, 1),       /* share of the experts that tokens are sent to */
@@ -174,11 +175,11 @@ double vt_experts_touched(double experts, double per_token, double spread,
     return used > 0 ? used / experts * (1 - pow(1 - per_token / used, tokens)) : 0;
 }
 
-/* What vLLM makes graphs for: twice what can decode at once, 512 at most; a model that
- * asks for more gets that. */
+/* What vLLM makes graphs for: twice what can decode at once, 512 at most; a model or
+ * user that asks for a size gets that. */
 static double largest_graph(const struct vt_step_params *p, uint32_t most_decode_tokens)
 {
-    return p->graph_limit > VT_STEP_GRAPH_LIMIT
+    return p->graph_limit > VT_STEP_GRAPH_LIMIT || p->graph_stated > 0
                ? p->graph_limit
                : fmin(2.0 * most_decode_tokens, p->graph_limit);
 }
@@ -401,6 +402,8 @@ void vt_step_params_write(struct vt_buf *b, const struct vt_step_params *p,
         double v;
 
         memcpy(&v, (const char *)p + x->offset, sizeof(v));
+        if (x->offset == offsetof(struct vt_step_params, graph_stated) && !(v > 0))
+            continue; /* of few */
         vt_buf_printf(b, "%s\"%s\": ", indent, x->name);
         put_number(b, v);
         vt_buf_str(b, ",\n");
