@@ -282,6 +282,7 @@ static void an_estimate_says_what_it_stands_on(void **state)
     assert_int_equal(other.n_outside, 2);
     assert_true(strstr(other.outside[0], "H100") != NULL);
     assert_true(strstr(sheet.outside[0], "data sheet") != NULL);
+    assert_string_equal(sheet.class, "unmeasured_gpu");
     for (enum vt_trust k = VT_TRUST_E2E; k < VT_TRUSTS; k++) {
         assert_true(d.expected[k] > 0);
         assert_true(m.expected[k] > 0);

@@ -260,7 +260,10 @@ static int expect(struct vt_estimate *e, const struct constants *c,
     if (rc != VT_OK || !e->class) /* such were never judged */
         return rc;
     if (other_gpu)
-        rc = take_errors(e, c, reach->measured ? "other_gpu" : "unmeasured_gpu", err);
+        rc = take_errors(e, c, "other_gpu", err);
+    if (rc == VT_OK && other_gpu &&
+        !reach->measured) /* no better for being less known */
+        rc = take_errors(e, c, "unmeasured_gpu", err);
     if (rc == VT_OK && q->tp > 1 && q->tp != measured_tp)
         rc = take_errors(e, c, "tensor_parallel", err);
     return rc;
