@@ -127,9 +127,11 @@ static int gather(const struct vt_fit *f, size_t left_out, enum quantity q,
     return rc;
 }
 
-/* Of the logarithm around a line, by the middle half. */
+/* Of the logarithm around a line, by the middle half; no more than a profile may state,
+ * which pauses on a busy machine go beyond. */
 static double spread_around(const struct pairs *p, const struct line *l)
 {
+    static const double MOST = 3;
     double *e = malloc((p->n + 1) * sizeof(*e)), spread = 0;
     size_t n = 0;
 
@@ -142,7 +144,7 @@ static double spread_around(const struct pairs *p, const struct line *l)
     if (n >= 4)
         spread = (quantile_of(e, n, 75) - vt_quantile(e, n, 25)) / 1.349;
     free(e);
-    return spread;
+    return fmin(spread, MOST);
 }
 
 /* spread: NULL, or for the spread around the line. END: *out has DONE's. */

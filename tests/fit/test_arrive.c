@@ -54,10 +54,44 @@ static void the_way_into_the_queue_is_found_back(void **state)
     vt_latency_close(m);
 }
 
+/* A client on a busy machine pauses for half a millisecond or for seconds. */
+static void wild_pauses_leave_a_profile_that_can_be_read(void **state)
+{
+    static const char one[] =
+        "{requests: 40, arrival: {process: closed, concurrency: 1}, prompt: {dist: "
+        "uniform, min: 20, max: 900}, output: {dist: constant, value: 8}}";
+    struct vt_fit_shape shape = {0};
+    struct vt_step_params p;
+    struct vt_workload w;
+    struct vt_latency *m;
+    struct recorder r;
+    struct vt_fit *f;
+    struct vt_err err = {0};
+    vt_ns shift = 0;
+
+    (void)state;
+    assert_int_equal(vt_model_open_inline(&m, WAY, &err), VT_OK);
+    record(&r, &w, m, one);
+    for (size_t i = 0; i < w.n; i++) {
+        shift += i % 2 == 1 ? 2 * VT_SEC : 0;
+        w.req[i].arrival_ns += shift;
+    }
+    assert_int_equal(vt_fit_new(&f, &shape, &err), VT_OK);
+    assert_int_equal(vt_fit_add(f, "one", NULL, &w, &err), VT_OK);
+    if (vt_fit_solve(f, VT_FIT_ALL, &p, NULL, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    assert_true(p.turnaround_noise > 2 && p.turnaround_noise <= 3);
+    vt_steps_free(&r.steps);
+    vt_workload_free(&w);
+    vt_fit_free(f);
+    vt_latency_close(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_way_into_the_queue_is_found_back),
+        cmocka_unit_test(wild_pauses_leave_a_profile_that_can_be_read),
     };
 
     return cmocka_run_group_tests_name("arrive", tests, NULL, NULL);
