@@ -293,7 +293,7 @@ static void an_estimate_says_what_it_stands_on(void **state)
 
 static struct vt_source source_of(const char *profile)
 {
-    struct vt_source s;
+    struct vt_source s = {0};
     struct vt_profile p;
     struct vt_err err = {0};
 
