@@ -224,5 +224,7 @@ const struct opt_command cmd_play = {
     .size = sizeof(struct play_options),
     .most = 1,
     .examples = examples,
+    .foreign = vllm_flags,
+    .rewrite = vllm_rewrite,
     .run = play,
 };

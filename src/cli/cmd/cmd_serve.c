@@ -23,26 +23,15 @@ struct serve_options {
     struct wall_options wall;
 };
 
-/* As vLLM reads it: 25.6k is 25600, 25K is 25600 as well. */
 static int read_tokens(const struct opt_row *row, const char *text, void *field,
                        struct vt_err *err)
 {
-    static const struct {
-        char letter;
-        double factor;
-    } unit[] = {{'k', 1e3},     {'m', 1e6},     {'g', 1e9},
-                {'K', 1 << 10}, {'M', 1 << 20}, {'G', 1 << 30}};
-    size_t len = strlen(text);
-    double v, factor = 1;
+    double v;
 
-    for (size_t i = 0; len > 0 && i < VT_COUNT(unit); i++)
-        if (text[len - 1] == unit[i].letter)
-            factor = unit[i].factor;
-    len -= factor > 1;
-    if (!vt_parse_f64(text, len, &v) || v < 0 || v * factor > 1e15)
+    if (!opt_count(text, &v))
         return vt_fail(err, VT_EINPUT, "--%s: '%s' is not a number of tokens",
                        row->name, text);
-    *(uint64_t *)field = (uint64_t)(v * factor);
+    *(uint64_t *)field = (uint64_t)v;
     return VT_OK;
 }
 
@@ -356,5 +345,7 @@ const struct opt_command cmd_serve = {
     .size = sizeof(struct serve_options),
     .most = 1,
     .examples = examples,
+    .foreign = vllm_flags,
+    .rewrite = vllm_rewrite,
     .run = serve,
 };

@@ -532,6 +532,9 @@ static int time_drafts(struct engine_job *j, const struct opt_args *a,
     struct vt_estimate_query q;
     int rc;
 
+    if (j->config.num_spec_tokens > 0 && !(j->config.spec_acceptance > 0))
+        fprintf(stderr, "vtwin: note: no draft is accepted; --speculative-acceptance "
+                        "says how many are\n");
     if (j->config.num_spec_tokens == 0 || !j->config.use_eagle ||
         opt_given(a, &o->config.spec_draft_us) ||
         vt_get(j->profile.engine, "num_speculative_tokens"))

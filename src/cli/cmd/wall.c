@@ -21,6 +21,8 @@ const struct opt_row wall_rows[] = {
     OPT_FLAG(log_requests, "log-requests", "a line for each request"),
     OPT_FLAG(json, "json", "at the end, print what was done as JSON"),
     OPT_FLAG(quiet, "quiet", "no lines about what happens"),
+    OPT_FLAG(verbose, "verbose",
+             "tell of vLLM's flags that were taken for nothing; -v"),
     {0},
 };
 
@@ -47,6 +49,8 @@ int wall_open(struct wall_job *j, const struct opt_args *a,
     int rc =
         model && vt_is_directory(model) ? model_dir_open(&j->dir, model, err) : VT_OK;
 
+    if (!o->quiet)
+        opt_tell_foreign(a, o->verbose, cli_tell, NULL);
     if (rc || (rc = engine_open(&j->engine, a, &o->engine, NULL, NULL, tp, err)) ||
         (j->dir.has_arch && !j->engine.described &&
          (rc = take_layers(j, a, o, tp, err))))

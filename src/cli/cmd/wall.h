@@ -4,6 +4,7 @@
 #define VT_CLI_WALL_H
 
 #include "cli/cmd/engine.h"
+#include "cli/cmd/vllm.h"
 #include "kvevents/kvevents.h"
 #include "text/text.h"
 
@@ -33,7 +34,7 @@ struct wall_options {
     double failure_rate;
     uint32_t fail_first;
     struct vt_kv_wanted kv;
-    bool log_requests, json, quiet;
+    bool log_requests, json, quiet, verbose;
     struct engine_options engine;
 };
 extern const struct opt_row wall_rows[];

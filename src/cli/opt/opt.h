@@ -87,6 +87,20 @@ struct opt_row {
 #define OPT_LIST(f, n, v, ...) \
     {OPT_ROW(OPT_IS_LIST, OPT_AT(f, struct opt_list), n, v, NULL), .help = __VA_ARGS__}
 
+/* ---- flags of another program ---------------------------------------------- */
+
+/* A flag of the program that a command stands in for: taken, so that its command lines
+ * can be pasted, and told of. */
+enum { OPT_TAKES_NOTHING, OPT_TAKES_ONE, OPT_TAKES_MANY };
+struct opt_foreign {
+    const char *name; /* without dashes; NULL ends a table */
+    int takes;        /* words; many: every one up to the next flag */
+    bool counts;      /* it would change what that program does, and does not here */
+};
+/* Puts a command line of that program into the words of this one. */
+typedef int opt_rewriter(struct vt_arena *arena, int *argc, const char *const **argv,
+                         struct vt_err *err);
+
 /* ---- commands ------------------------------------------------------------ */
 
 struct opt_block {
@@ -126,6 +140,9 @@ struct opt_command {
     const struct opt_sub *subs;
     const char *const *examples; /* command lines that work as pasted; ends with NULL */
     opt_run *run;
+    /* Of the program that it stands in for; NULL: none. Its own rows come first. */
+    const struct opt_foreign *foreign;
+    opt_rewriter *rewrite;
 };
 
 /* ---- what was given --------------------------------------------------- */
@@ -135,8 +152,10 @@ struct opt_args {
     const void *options; /* the command's struct */
     const char **operand;
     size_t n_operands;
-    bool help;             /* --help was among them: nothing else was looked at */
-    bool *given;           /* of each row of each block */
+    bool help;   /* --help was among them: nothing else was looked at */
+    bool *given; /* of each row of each block */
+    const struct opt_foreign **foreign; /* that were given */
+    size_t n_foreign;
     struct vt_arena arena; /* of all of these */
 };
 
@@ -163,6 +182,10 @@ bool opt_is_quiet(const struct opt_args *a);
  * nothing. */
 void opt_tell_old(const struct opt_args *a, void (*tell)(void *user, const char *line),
                   void *user);
+/* Tells of another program's flags that were given: one line for those that would have
+ * counted there, and, if all are wanted, one for the others. */
+void opt_tell_foreign(const struct opt_args *a, bool all,
+                      void (*tell)(void *user, const char *line), void *user);
 /* Copies the fields that were given, of those that lie in the first `size` bytes of the
  * block's struct, to another struct that begins alike. */
 void opt_overlay(const struct opt_args *a, const struct opt_row *rows,
@@ -170,6 +193,8 @@ void opt_overlay(const struct opt_args *a, const struct opt_row *rows,
 /* Of a row with words. */
 const char *opt_word(const char *const *words, int which); /* NULL: none */
 
+/* A number as vLLM reads those of tokens: 25.6k is 25600, 25K is 25600 as well. */
+bool opt_count(const char *text, double *v);
 /* Within the row's bounds. */
 int opt_read_real(const struct opt_row *row, const char *text, double *v,
                   struct vt_err *err) VT_MUST_CHECK;

@@ -60,6 +60,21 @@ const struct opt_row *opt_next(const struct opt_command *c, size_t *at)
     return NULL;
 }
 
+static const struct opt_foreign *find_foreign(const struct opt_command *c,
+                                              const char *name, size_t len)
+{
+    bool off = len > 3 && memcmp(name, "no-", 3) == 0;
+
+    for (const struct opt_foreign *f = c->foreign; f && f->name; f++) {
+        if (strlen(f->name) == len && memcmp(f->name, name, len) == 0)
+            return f;
+        if (off && f->takes == OPT_TAKES_NOTHING && strlen(f->name) == len - 3 &&
+            memcmp(f->name, name + 3, len - 3) == 0)
+            return f;
+    }
+    return NULL;
+}
+
 static int fail_unknown(const struct opt_command *c, const char *arg,
                         struct vt_err *err)
 {
@@ -120,6 +135,31 @@ int opt_read_limit(const struct opt_row *r, const char *text, void *field,
     return opt_limit(flag, text, strlen(text), field, err);
 }
 
+bool opt_count(const char *text, double *v)
+{
+    static const struct {
+        char letter;
+        double factor;
+    } unit[] = {{'k', 1e3},     {'m', 1e6},     {'g', 1e9},
+                {'K', 1 << 10}, {'M', 1 << 20}, {'G', 1 << 30}};
+    size_t len = strlen(text);
+    double factor = 1;
+
+    for (size_t i = 0; len > 0 && i < VT_COUNT(unit); i++)
+        if (text[len - 1] == unit[i].letter)
+            factor = unit[i].factor;
+    len -= factor > 1;
+    if (!vt_parse_f64(text, len, v) || *v < 0 || *v * factor > 1e15)
+        return false;
+    *v = floor(*v * factor);
+    return true;
+}
+
+static bool has_letter(const char *text)
+{
+    return *text && strchr("kKmMgG", text[strlen(text) - 1]);
+}
+
 /* Of a time: in whole units. */
 static int read_whole(const struct opt_row *r, const char *text, int64_t *v,
                       struct vt_err *err)
@@ -131,7 +171,10 @@ static int read_whole(const struct opt_row *r, const char *text, int64_t *v,
         *v = (int64_t)time;
         return VT_OK;
     }
-    if (!vt_parse_i64(text, strlen(text), v) || *v < r->least || *v > r->most)
+    if (!vt_parse_i64(text, strlen(text), v))
+        *v = r->unit == 0 && has_letter(text) && opt_count(text, &time) ? (int64_t)time
+                                                                        : r->least - 1;
+    if (*v < r->least || *v > r->most)
         return vt_fail(err, VT_EINPUT,
                        "--%s: '%s' is not a whole number from %" PRId64 " to %" PRId64,
                        r->name, text, r->least, r->most);
@@ -240,21 +283,48 @@ static bool takes_many(const struct opt_row *r)
     return len > 3 && strcmp(r->value + len - 3, "...") == 0;
 }
 
+/* "-1" is a number, "-" stands for a file. */
+static bool looks_like_flag(const char *word)
+{
+    return word[0] == '-' && word[1] != '\0' && !(word[1] >= '0' && word[1] <= '9');
+}
+
+/* Another program's flag and its words, which nobody looks at. */
+static bool skip_foreign(struct opt_args *a, int argc, const char *const *argv, int *i,
+                         const char *name, size_t len)
+{
+    const struct opt_foreign *f = find_foreign(a->command, name, len);
+
+    if (!f)
+        return false;
+    a->foreign[a->n_foreign++] = f;
+    if (name[len] == '=')
+        return true;
+    for (int k = 0; f->takes > k && *i + 1 < argc && !looks_like_flag(argv[*i + 1]);
+         k = f->takes == OPT_TAKES_ONE)
+        ++*i;
+    return true;
+}
+
 /* argv[*i] starts with "--", or is "-o", which is --out wherever there is one. Moves *i
  * on when the value is the next argument. */
-static int read_flag(const struct opt_command *c, int argc, const char *const *argv,
-                     int *i, struct mention *m, size_t *n, struct vt_err *err)
+static int read_flag(struct opt_args *a, int argc, const char *const *argv, int *i,
+                     struct mention *m, size_t *n, struct vt_err *err)
 {
+    const struct opt_command *c = a->command;
     const char *name = strcmp(argv[*i], "-o") == 0 ? "out" : argv[*i] + 2;
     const char *equals = strchr(name, '=');
     size_t len = equals ? (size_t)(equals - name) : strlen(name);
+    bool many;
 
     m += *n;
     if (!find_row(c, name, len, m)) {
         m->off = len > 3 && memcmp(name, "no-", 3) == 0 &&
                  find_row(c, name + 3, len - 3, m) && m->row->kind == OPT_IS_SWITCH;
         if (!m->off)
-            return fail_unknown(c, argv[*i], err);
+            return skip_foreign(a, argc, argv, i, name, len)
+                       ? VT_OK
+                       : fail_unknown(c, argv[*i], err);
     }
     if (m->row->kind <= OPT_IS_SWITCH) {
         if (equals)
@@ -267,7 +337,10 @@ static int read_flag(const struct opt_command *c, int argc, const char *const *a
         return vt_fail(err, VT_EINPUT, "--%s needs a value (%s)", m->row->name,
                        m->row->value);
     }
-    for (++*n; takes_many(m->row) && *i + 1 < argc && argv[*i + 1][0] != '-'; ++*n) {
+    /* As vLLM takes them: once the model is named, no word can be meant for it. */
+    many = takes_many(m->row) ||
+           (c->foreign && m->row->kind == OPT_IS_LIST && a->n_operands > 0 && !equals);
+    for (++*n; many && *i + 1 < argc && argv[*i + 1][0] != '-'; ++*n) {
         m[1] = m[0];
         (++m)->value = argv[++*i];
     }
@@ -288,7 +361,7 @@ static int read_argv(struct opt_args *a, int argc, const char *const *argv,
         else if (strcmp(argv[i], "-h") == 0)
             a->help = true;
         else if (strncmp(argv[i], "--", 2) == 0 || strcmp(argv[i], "-o") == 0)
-            rc = read_flag(a->command, argc, argv, &i, m, n, err);
+            rc = read_flag(a, argc, argv, &i, m, n, err);
         else
             rc = fail_unknown(a->command, argv[i], err);
     }
@@ -328,7 +401,7 @@ static int set_fields(struct opt_args *a, char *options, const struct mention *m
 int opt_parse(struct opt_args *a, const struct opt_command *c, int argc,
               const char *const *argv, struct vt_err *err)
 {
-    size_t n = 0, n_rows = 0, room = (size_t)argc + 1;
+    size_t n = 0, n_rows = 0, room;
     const struct opt_block *block;
     const struct opt_row *row;
     struct vt_err ignored;
@@ -341,12 +414,16 @@ int opt_parse(struct opt_args *a, const struct opt_command *c, int argc,
         n_rows++;
     assert(n_rows <= MAX_OPTIONS);
     *a = (struct opt_args){.command = c};
+    if (c->rewrite && (rc = c->rewrite(&a->arena, &argc, &argv, err)) != VT_OK)
+        return rc;
+    room = (size_t)argc + 1;
     m = vt_arena_alloc(&a->arena, room * sizeof(*m));
     values = vt_arena_alloc(&a->arena, 2 * room * sizeof(*values));
     a->options = options = vt_arena_alloc(&a->arena, c->size + 1);
     a->operand = vt_arena_alloc(&a->arena, room * sizeof(*a->operand));
     a->given = vt_arena_alloc(&a->arena, (n_rows + 1) * sizeof(*a->given));
-    if (!m || !values || !options || !a->operand || !a->given)
+    a->foreign = vt_arena_alloc(&a->arena, room * sizeof(const struct opt_foreign *));
+    if (!m || !values || !options || !a->operand || !a->given || !a->foreign)
         return vt_nomem(err);
     for (size_t i = 0; (row = row_at(c, i, &block)); i++) {
         void *field = options + block->base + row->offset;
@@ -445,6 +522,33 @@ void opt_tell_old(const struct opt_args *a, void (*tell)(void *user, const char 
                            row->now);
             tell(user, line);
         }
+}
+
+static void tell_of(const struct opt_args *a, bool counts, const char *what,
+                    const char *why, void (*tell)(void *user, const char *line),
+                    void *user)
+{
+    struct vt_buf b = {0};
+    size_t n = 0;
+
+    for (size_t i = 0; i < a->n_foreign; i++)
+        if (a->foreign[i]->counts == counts)
+            vt_buf_printf(&b, "%s--%s", n++ > 0 ? ", " : what, a->foreign[i]->name);
+    if (n > 0) {
+        vt_buf_printf(&b, "%s", why);
+        if (!b.failed)
+            tell(user, b.data);
+    }
+    vt_buf_free(&b);
+}
+
+void opt_tell_foreign(const struct opt_args *a, bool all,
+                      void (*tell)(void *user, const char *line), void *user)
+{
+    tell_of(a, true, "warning: ", ": not modelled, it behaves and times as without",
+            tell, user);
+    if (all)
+        tell_of(a, false, "note: ", ": without a meaning for a twin", tell, user);
 }
 
 void opt_overlay(const struct opt_args *a, const struct opt_row *rows,

@@ -1,0 +1,297 @@
+/* vllm_args.c - a command line of `vllm serve` in this program's words. */
+#include <ctype.h>
+#include <stdio.h>
+
+#include "cli/cmd/vllm.h"
+
+/* The words of the new command line; all in the arena. */
+struct words {
+    struct vt_arena *arena;
+    const char **word;
+    size_t n, room;
+    bool named; /* the model comes first: a file's does not count */
+};
+
+static int add(struct words *w, const char *word, struct vt_err *err)
+{
+    if (!word)
+        return vt_nomem(err);
+    if (w->n == w->room) {
+        size_t room = 2 * w->room + 64;
+        const char **more = vt_arena_alloc(w->arena, room * sizeof(*more));
+
+        if (!more)
+            return vt_nomem(err);
+        if (w->n > 0)
+            memcpy(more, w->word, w->n * sizeof(*more));
+        w->word = more;
+        w->room = room;
+    }
+    w->word[w->n++] = word;
+    return VT_OK;
+}
+
+/* --NAME=VALUE; value NULL: --NAME. */
+static int add_flag(struct words *w, const char *name, size_t len, const char *value,
+                    struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    int rc;
+
+    vt_buf_printf(&b, "--%.*s%s%s", (int)len, name, value ? "=" : "",
+                  value ? value : "");
+    rc = b.failed ? vt_nomem(err) : add(w, vt_arena_copy(w->arena, b.data, b.len), err);
+    vt_buf_free(&b);
+    return rc;
+}
+
+static int add_named(struct words *w, const char *name, const char *value,
+                     struct vt_err *err)
+{
+    return add_flag(w, name, strlen(name), value, err);
+}
+
+/* A node's value as one would write it on the command line. */
+static int add_value(struct words *w, const char *name, size_t len,
+                     const struct vt_node *n, struct vt_err *err)
+{
+    struct vt_buf b = {0};
+    int rc;
+
+    if (n->kind == VT_STR)
+        return add_flag(w, name, len, n->u.str, err);
+    vt_buf_json_node(&b, n, NULL);
+    rc = b.failed ? vt_nomem(err) : add_flag(w, name, len, b.data, err);
+    vt_buf_free(&b);
+    return rc;
+}
+
+/* ---- settings that vLLM takes as JSON ------------------------------------ */
+
+/* EAGLE and its like look ahead; those without a model do not. */
+static const char *method_of(const char *vllm)
+{
+    return strstr(vllm, "ngram") || strcmp(vllm, "suffix") == 0 ? "ngram" : "eagle";
+}
+
+static int take_speculative(struct words *w, const struct vt_node *map,
+                            struct vt_err *err)
+{
+    const struct vt_node *n = vt_get_non_null(map, "num_speculative_tokens");
+    const struct vt_node *method = vt_get_non_null(map, "method");
+    int rc = VT_OK;
+
+    if (n)
+        rc = add_value(w, "num-speculative-tokens", strlen("num-speculative-tokens"), n,
+                       err);
+    if (rc == VT_OK && method && method->kind == VT_STR)
+        rc = add_named(w, "speculative-method", method_of(method->u.str), err);
+    return rc;
+}
+
+static int take_kv_events(struct words *w, const struct vt_node *map,
+                          struct vt_err *err)
+{
+    static const struct {
+        const char *key, *flag;
+    } text[] = {{"endpoint", "kv-events-endpoint"},
+                {"replay_endpoint", "kv-events-replay-endpoint"},
+                {"topic", "kv-events-topic"}};
+    const struct vt_node *on = vt_get_non_null(map, "enable_kv_cache_events");
+    int rc = VT_OK;
+
+    if (on && on->kind == VT_BOOL && on->u.boolean)
+        rc = add_named(w, "enable-kv-cache-events", NULL, err);
+    for (size_t i = 0; i < VT_COUNT(text) && rc == VT_OK; i++) {
+        const struct vt_node *v = vt_get_non_null(map, text[i].key);
+
+        if (v && v->kind == VT_STR)
+            rc = add_named(w, text[i].flag, v->u.str, err);
+    }
+    return rc;
+}
+
+struct setting {
+    const char *name;
+    int (*take)(struct words *w, const struct vt_node *map, struct vt_err *err);
+};
+
+static const struct setting settings[] = {{"speculative-config", take_speculative},
+                                          {"kv-events-config", take_kv_events}};
+
+static const struct setting *find_setting(const char *name, size_t len)
+{
+    for (size_t i = 0; i < VT_COUNT(settings); i++)
+        if (strlen(settings[i].name) == len && memcmp(settings[i].name, name, len) == 0)
+            return &settings[i];
+    return NULL;
+}
+
+static int take_json(struct words *w, const struct setting *s, const char *text,
+                     struct vt_err *err)
+{
+    const struct vt_node *map;
+    int rc = vt_json_parse(w->arena, text, strlen(text), 1, &map, err);
+
+    if (rc == VT_OK && map->kind != VT_MAP)
+        rc = vt_fail(err, VT_EINPUT, "not an object");
+    if (rc == VT_OK)
+        rc = s->take(w, map, err);
+    return vt_within(err, rc, "--%s", s->name);
+}
+
+/* ---- a file of flags ------------------------------------------------------- */
+
+static void dashes(char *name)
+{
+    for (; *name; name++)
+        if (*name == '_')
+            *name = '-';
+}
+
+/* A list's members are words of one flag, and flags here are repeated. */
+static int add_setting(struct words *w, const struct vt_node *n, struct vt_err *err)
+{
+    char *name = vt_arena_copy(w->arena, n->key, strlen(n->key));
+    const struct setting *s;
+    int rc = VT_OK;
+
+    if (!name)
+        return vt_nomem(err);
+    dashes(name);
+    s = find_setting(name, strlen(name));
+    if (s && n->kind == VT_MAP)
+        return s->take(w, n, err);
+    if (n->kind == VT_NULL || (n->kind == VT_BOOL && !n->u.boolean))
+        return VT_OK; /* vLLM leaves false ones out */
+    if (n->kind == VT_BOOL)
+        return add_named(w, name, NULL, err);
+    if (strcmp(name, "model") == 0 || strcmp(name, "model-tag") == 0)
+        return w->named            ? VT_OK
+               : n->kind == VT_STR ? add(w, n->u.str, err)
+                                   : vt_fail(err, VT_EINPUT, "'model' is no text");
+    if (n->kind != VT_LIST)
+        return add_value(w, name, strlen(name), n, err);
+    for (uint32_t i = 0; i < n->n && rc == VT_OK; i++)
+        rc = add_value(w, name, strlen(name), &n->u.item[i], err);
+    return rc;
+}
+
+static int add_file(struct words *w, const char *path, struct vt_err *err)
+{
+    const struct vt_node *root;
+    int rc = vt_tree_load(w->arena, path, &root, err);
+
+    if (rc == VT_OK && root->kind != VT_MAP)
+        return vt_fail(err, VT_EINPUT, "%s: a file of flags is a map", path);
+    for (uint32_t i = 0; rc == VT_OK && i < root->n; i++)
+        rc = vt_within(err, add_setting(w, &root->u.item[i], err), "%s", path);
+    return rc;
+}
+
+/* ---- names ----------------------------------------------------------------- */
+
+static const struct {
+    const char *vllm, *here;
+} other_names[] = {
+    {"-asc", "--api-server-count"},
+    {"-q", "--quantization"},
+    {"-pp", "--pipeline-parallel-size"},
+    {"-n", "--nnodes"},
+    {"-r", "--node-rank"},
+    {"-tp", "--tensor-parallel-size"},
+    {"-dcp", "--decode-context-parallel-size"},
+    {"-pcp", "--prefill-context-parallel-size"},
+    {"-dp", "--data-parallel-size"},
+    {"-dpn", "--data-parallel-rank"},
+    {"-dpr", "--data-parallel-start-rank"},
+    {"-dpl", "--data-parallel-size-local"},
+    {"-dpa", "--data-parallel-address"},
+    {"-dpp", "--data-parallel-rpc-port"},
+    {"-dpb", "--data-parallel-backend"},
+    {"-dph", "--data-parallel-hybrid-lb"},
+    {"-dpe", "--data-parallel-external-lb"},
+    {"-dpm", "--data-parallel-multi-port-external-lb"},
+    {"-ep", "--enable-expert-parallel"},
+    {"-sc", "--speculative-config"},
+    {"-cc", "--compilation-config"},
+    {"-ac", "--attention-config"},
+    {"-dc", "--diffusion-config"},
+    {"-v", "--verbose"},
+    {"--device-memory-utilization", "--gpu-memory-utilization"},
+    {"--spec-tokens", "--num-speculative-tokens"},
+};
+
+/* The flag's name as it is written here, without its value. NULL: out of memory. */
+static const char *plain_name(struct vt_arena *arena, const char *arg, size_t len)
+{
+    char *name;
+
+    if (len > 2 && memcmp(arg, "-O", 2) == 0) /* -O3 */
+        return "--optimization-level";
+    name = vt_arena_copy(arena, arg, len);
+    if (!name)
+        return NULL;
+    dashes(name);
+    for (size_t i = 0; i < VT_COUNT(other_names); i++)
+        if (strcmp(name, other_names[i].vllm) == 0)
+            return other_names[i].here;
+    return name;
+}
+
+/* ---- the whole ---------------------------------------------------------------- */
+
+/* argv[*i] is a flag; its value may be the next word. */
+static int rewrite_flag(struct words *w, int argc, const char *const *argv, int *i,
+                        struct vt_err *err)
+{
+    const char *arg = argv[*i], *value = strchr(arg, '=');
+    size_t len = value ? (size_t)(value - arg) : strlen(arg);
+    const char *dot = memchr(arg, '.', len), *name, *next;
+    const struct setting *s;
+
+    name = plain_name(w->arena, arg, dot ? (size_t)(dot - arg) : len);
+    if (!name)
+        return vt_nomem(err);
+    next = !value && *i + 1 < argc ? argv[*i + 1] : NULL;
+    if (strcmp(name, "--config") == 0) {
+        value = value ? value + 1 : next;
+        *i += value == next && next != NULL;
+        return value ? add_file(w, value, err)
+                     : vt_fail(err, VT_EINPUT, "--config needs a value (FILE)");
+    }
+    s = dot ? NULL : find_setting(name + 2, strlen(name + 2));
+    if (s && (value || next)) {
+        *i += !value;
+        return take_json(w, s, value ? value + 1 : next, err);
+    }
+    if (strncmp(arg, "-O", 2) == 0 && len > 2)
+        return add_named(w, "optimization-level", arg + 2, err);
+    if (!value)
+        return add(w, name, err);
+    return add_flag(w, name + 2, strlen(name + 2), value + 1, err);
+}
+
+int vllm_rewrite(struct vt_arena *arena, int *argc, const char *const **argv,
+                 struct vt_err *err)
+{
+    struct words w = {.arena = arena, .named = *argc > 0 && (*argv)[0][0] != '-'};
+    int rc = VT_OK;
+
+    for (int i = 0; i < *argc && rc == VT_OK; i++) {
+        const char *arg = (*argv)[i];
+
+        if (strcmp(arg, "--") == 0) {
+            for (; i < *argc && rc == VT_OK; i++)
+                rc = add(&w, (*argv)[i], err);
+        } else if (arg[0] == '-' && (arg[1] == '-' || isalpha((unsigned char)arg[1])) &&
+                   strcmp(arg, "-h") != 0 && strcmp(arg, "-o") != 0) {
+            rc = rewrite_flag(&w, *argc, *argv, &i, err);
+        } else {
+            rc = add(&w, arg, err);
+        }
+    }
+    *argc = (int)w.n;
+    *argv = w.word;
+    return rc;
+}

@@ -1,0 +1,64 @@
+#!/bin/bash
+# A command line of `vllm serve` is taken as it is: what is modelled acts, what is not and
+# would be missed is warned of, and what means nothing to a twin is listed with -v.
+set -euo pipefail
+
+# up ARGS...: the server comes up; what it says is in `said`.
+up() {
+    "$VTWIN" serve "$@" --port 0 >/dev/null 2>said &
+    local server=$!
+    for _ in $(seq 300); do
+        if grep -q 'answers for' said; then break; fi
+        if ! kill -0 $server 2>/dev/null; then break; fi
+        sleep 0.1
+    done
+    url=$(grep -o 'http://[0-9.:]*' said || true)
+    [ -n "$url" ] && curl -fsS "$url/server_info" >info && curl -fsS "$url/v1/models" >models
+    local found=$?
+    kill $server && wait $server
+    [ $found = 0 ] || { cat said && false; }
+}
+says() { grep -Fq -- "$1" said || { echo "not said: $1" && cat said && false; }; }
+
+up Qwen/Qwen3-8B --gpu H200 -tp 1 --gpu-memory-utilization 0.9 --dtype auto \
+    --enable-auto-tool-choice --tool-call-parser hermes --trust-remote-code --enable-lora \
+    --max_model_len 16k --max-num-seqs 32 --max-log-len -1 --no-enable-log-requests \
+    --kv-transfer-config '{"kv_connector": "NixlConnector"}' -O3 --compilation-config.mode 3 \
+    --served-model-name one two
+says 'warning: --kv-transfer-config, --optimization-level, --compilation-config: not modelled'
+! grep -q -e '--trust-remote-code' said
+grep -q '"id":"one"' models && grep -q '"id":"two"' models
+grep -q '"max_model_len":16000' models
+
+# The same from a file; the command line comes after it. Drafts are what the JSON says.
+cat >flags.yaml <<'Y'
+model: Qwen/Qwen3-8B
+gpu: H200
+max_num_seqs: 32
+served-model-name: [a, b]
+trust-remote-code: true
+enable_lora: false
+allowed-origins: ["*"]
+speculative_config: {method: eagle3, num_speculative_tokens: 3}
+Y
+up --config flags.yaml --max-num-seqs 7 -v
+says 'note: --trust-remote-code, --allowed-origins: without a meaning for a twin'
+! grep -q 'enable-lora' said
+grep -q '"id":"b"' models
+grep -q 'max_num_seqs=7,' info
+grep -q "speculative_method='eagle', num_speculative_tokens=3" info
+says 'note: no draft is accepted'
+
+# What neither knows is refused, with what is meant.
+refused() {
+    local want=$1 rc=0
+    shift
+    "$VTWIN" serve --port 0 "$@" >/dev/null 2>said || rc=$?
+    [ $rc = 2 ]
+    says "$want"
+}
+refused "unknown flag '--nonsense'" --nonsense
+refused "did you mean '--max-num-seqs'" --max-num-seq 3
+refused '--speculative-config: line 1' --speculative-config '{"x"'
+refused 'missing.yaml' --config missing.yaml
+refused '--config needs a value' --config
