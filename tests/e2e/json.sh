@@ -39,4 +39,4 @@ vtwin profile show summary.json
 ! grep -q 'line .*expected' err || fail "not JSON: $(cat err)"
 
 good simulate --trace report/requests.jsonl --json --compare
-printf '%s\n' predicted measured error_percent | diff - <(keys out)
+printf '%s\n' predicted simulated error_percent | diff - <(keys out)

@@ -241,35 +241,66 @@ static const char *plain_name(struct vt_arena *arena, const char *arg, size_t le
 
 /* ---- the whole ---------------------------------------------------------------- */
 
+/* "a.b" and "3" as {"a":{"b":3}}. NULL: out of memory. */
+static const char *nested(struct vt_arena *arena, const char *keys, size_t len,
+                          const char *value)
+{
+    struct vt_buf b = {0};
+    const struct vt_node *node;
+    const char *text = NULL;
+    struct vt_err ignored;
+    size_t depth = 0;
+
+    for (size_t at = 0; at < len; depth++) {
+        const char *dot = memchr(keys + at, '.', len - at);
+        size_t n = dot ? (size_t)(dot - keys) - at : len - at;
+
+        vt_buf_char(&b, '{');
+        vt_buf_json_str(&b, keys + at, n);
+        vt_buf_char(&b, ':');
+        at += n + 1;
+    }
+    if (vt_json_parse(arena, value, strlen(value), 1, &node, &ignored) == VT_OK)
+        vt_buf_str(&b, value);
+    else
+        vt_buf_json_str(&b, value, strlen(value));
+    while (depth-- > 0)
+        vt_buf_char(&b, '}');
+    if (!b.failed)
+        text = vt_arena_copy(arena, b.data, b.len);
+    vt_buf_free(&b);
+    return text;
+}
+
 /* argv[*i] is a flag; its value may be the next word. */
 static int rewrite_flag(struct words *w, int argc, const char *const *argv, int *i,
                         struct vt_err *err)
 {
-    const char *arg = argv[*i], *value = strchr(arg, '=');
-    size_t len = value ? (size_t)(value - arg) : strlen(arg);
-    const char *dot = memchr(arg, '.', len), *name, *next;
+    const char *arg = argv[*i], *equals = strchr(arg, '=');
+    size_t len = equals ? (size_t)(equals - arg) : strlen(arg);
+    const char *dot = memchr(arg, '.', len), *value = equals ? equals + 1 : NULL;
+    const char *next = *i + 1 < argc ? argv[*i + 1] : NULL;
+    const char *name = plain_name(w->arena, arg, dot ? (size_t)(dot - arg) : len);
     const struct setting *s;
 
-    name = plain_name(w->arena, arg, dot ? (size_t)(dot - arg) : len);
     if (!name)
         return vt_nomem(err);
-    next = !value && *i + 1 < argc ? argv[*i + 1] : NULL;
-    if (strcmp(name, "--config") == 0) {
-        value = value ? value + 1 : next;
-        *i += value == next && next != NULL;
-        return value ? add_file(w, value, err)
-                     : vt_fail(err, VT_EINPUT, "--config needs a value (FILE)");
-    }
-    s = dot ? NULL : find_setting(name + 2, strlen(name + 2));
-    if (s && (value || next)) {
-        *i += !value;
-        return take_json(w, s, value ? value + 1 : next, err);
-    }
     if (strncmp(arg, "-O", 2) == 0 && len > 2)
         return add_named(w, "optimization-level", arg + 2, err);
-    if (!value)
-        return add(w, name, err);
-    return add_flag(w, name + 2, strlen(name + 2), value + 1, err);
+    s = find_setting(name + 2, strlen(name + 2));
+    if (!value && next && (s || dot || strcmp(name, "--config") == 0)) {
+        value = next;
+        ++*i;
+    }
+    if (strcmp(name, "--config") == 0)
+        return value ? add_file(w, value, err)
+                     : vt_fail(err, VT_EINPUT, "--config needs a value (FILE)");
+    if (dot && value &&
+        !(value = nested(w->arena, dot + 1, (size_t)(arg + len - dot) - 1, value)))
+        return vt_nomem(err);
+    if (s && value)
+        return take_json(w, s, value, err);
+    return value ? add_named(w, name + 2, value, err) : add(w, name, err);
 }
 
 int vllm_rewrite(struct vt_arena *arena, int *argc, const char *const **argv,
