@@ -14,6 +14,26 @@ struct judge {
     enum vt_capacity_how how;
 };
 
+static void note_run(struct vt_tuned *t, double rate, const struct search_outcome *r)
+{
+    struct vt_iteration *i = &t->iteration[t->runs];
+
+    if (t->runs++ >= VT_TUNE_ITERATIONS)
+        return;
+    *i = (struct vt_iteration){
+        .rate = rate,
+        .req_per_s = r->s.req_per_s,
+        .goodput = r->s.duration_s > 0 ? (double)r->good / r->s.duration_s : 0,
+        .ttft_p99 = r->s.ttft.p99,
+        .tpot_p99 = r->s.tpot.p99,
+        .itl_p99 = r->s.itl.p99,
+        .e2e_p99 = r->s.e2e.p99,
+        .cut = r->hopeless,
+    };
+    if (r->broken)
+        snprintf(i->broken, sizeof(i->broken), "%s", r->broken);
+}
+
 static int try_rate(struct judge *j, double rate, bool stop_early, bool *meets,
                     struct vt_err *err)
 {
@@ -25,7 +45,7 @@ static int try_rate(struct judge *j, double rate, bool stop_early, bool *meets,
     rc = search_simulate(&r, &j->trial, &j->spec->slo, stop_early, err);
     if (rc != VT_OK)
         return rc;
-    t->runs++;
+    note_run(t, rate, &r);
     *meets = !r.broken;
     if (*meets) {
         t->meets = true;

@@ -283,6 +283,15 @@ struct vt_tune_spec { /* everything is borrowed */
     void *user;
 };
 
+enum { VT_TUNE_ITERATIONS = 32 };
+struct vt_iteration { /* one run of a setting */
+    double rate;      /* INFINITY: all at once */
+    double req_per_s, goodput;
+    double ttft_p99, tpot_p99, itl_p99, e2e_p99; /* ms */
+    char broken[16];                             /* the limit; "": all kept */
+    bool cut; /* it was clear that it breaks one: the numbers are of a part */
+};
+
 struct vt_tuned { /* what came of one setting; plain bytes */
     bool tried;
     bool meets;           /* within the limits at some rate */
@@ -297,7 +306,8 @@ struct vt_tuned { /* what came of one setting; plain bytes */
     double run_s;
     double kv_gib;
     uint32_t num_gpu_blocks;
-    uint32_t runs; /* simulations */
+    uint32_t runs;                                     /* simulations */
+    struct vt_iteration iteration[VT_TUNE_ITERATIONS]; /* the first `runs` of them */
     struct vt_extent
         known;         /* what the model was made from; at.extent: how far it went */
     char problem[160]; /* why it can't run at all; "" if it can */

@@ -68,6 +68,28 @@ assert 0 < best["request_rate"] < 1, best'
     --routing 'round-robin;queue-depth:1,kv-utilization:1' --json >cap.json
 python3 -c 'import json; assert json.load(open("cap.json"))["trials"] == 16'
 
+# As auto_tune.sh is told and as it leaves its files; the environment counts more than the
+# file, the command line most.
+cat >vars.sh <<'V'
+MODEL="Qwen/Qwen3-8B" # which
+export INPUT_LEN=600
+OUTPUT_LEN=${OUTPUT_LEN:-40}
+MAX_MODEL_LEN=2048
+MIN_CACHE_HIT_PCT=50
+MAX_LATENCY_ALLOWED_MS=900
+num_seqs_list="8 32"
+NUM_BATCHED_TOKENS_LIST="1024"
+V
+BASE=$PWD/base INPUT_LEN=400 "$VTWIN" tune --auto-tune vars.sh --gpu H200 --num-prompts 100 >auto.txt
+grep -q 'vllm serve Qwen/Qwen3-8B .*--gpu-memory-utilization 0.98 --max-model-len 2048' auto.txt
+cd base/auto-benchmark/*/
+[ "$(grep -c '^max_num_seqs: ' result.txt)" = 2 ]
+ls vllm_log_8_1024.txt vllm_log_32_1024.txt bm_log_8_1024_requestrate_inf.txt >/dev/null
+grep -q '^P99 E2EL (ms): [0-9.]*$' bm_log_32_1024_requestrate_inf.txt
+cd - >/dev/null
+! INPUT_LEN=4000 "$VTWIN" tune --auto-tune vars.sh 2>err
+grep -q 'INPUT_LEN 4000 and OUTPUT_LEN 40 are more than MAX_MODEL_LEN 2048' err
+
 # The plan.
 for jobs in 1 4; do
     "$VTWIN" tune --plan tuning-plan.yaml --num-prompts 30 --rates 1,20 --seeds 1 \

@@ -62,3 +62,17 @@ refused "did you mean '--max-num-seqs'" --max-num-seq 3
 refused '--speculative-config: line 1' --speculative-config '{"x"'
 refused 'missing.yaml' --config missing.yaml
 refused '--config needs a value' --config
+
+# llm-d-inference-sim's: times become knobs, the model any name, what it has no flags for here
+# is told.
+up --compat llm-d --model my/model --time-to-first-token 200ms --inter-token-latency 20 \
+    --kv-cache-size 2048 --failure-injection-rate 50 --fake-metrics '{}' -v 4 \
+    --lora-modules '{"name": "adapter", "path": "/x"}' --force-dummy-tokenizer
+says 'timed by knob:time_to_first_token=200,inter_token_latency=20 '
+says 'warning: --llm-d/fake-metrics: not modelled'
+says 'note: --llm-d/force-dummy-tokenizer'
+grep -q '"id":"my/model"' models && grep -q '"id":"adapter"' models
+grep -q 'max_num_seqs=5,' info && grep -q 'num_gpu_blocks=2048' info
+refused "--time-to-first-token: 'fast' is no time" --compat llm-d --model m \
+    --time-to-first-token fast
+refused "none of vllm, llm-d" --compat other

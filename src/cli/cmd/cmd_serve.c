@@ -11,6 +11,7 @@
 #include "http/http.h"
 #include "live/live.h"
 
+static const char *const programs[] = {"vllm", "llm-d", NULL};
 static const char *const modes[] = {"random", "echo", "dataset", NULL};
 
 enum { MAX_NAMES = 64, MAX_ENGINES = 64 };
@@ -19,6 +20,7 @@ struct serve_options {
     struct vt_serve_config c; /* fields that flags fill; must be first */
     struct opt_list names, api_keys, loras;
     uint32_t port, body_mb, waiting_mb;
+    int compat; /* vllm_rewrite() has seen to it */
     bool lora_updating;
     struct wall_options wall;
 };
@@ -43,6 +45,8 @@ static const struct opt_row rows[] = {
     OPT_TEXT(c.host, "host", "ADDR", "127.0.0.1",
              "where to listen; 0.0.0.0: everywhere"),
     OPT_U32(port, "port", "N", 0, 65535, "8000", "0: any free one"),
+    OPT_WORD(compat, "compat", "PROGRAM", programs, "vllm",
+             "whose flags these are: vllm serve's, or llm-d-inference-sim's"),
     OPT_WORD(c.answers, "mode", "M", modes, "random", "what answers say"),
     OPT_TEXT(c.dataset, "dataset-path", "FILE", NULL,
              "prompts and answers for --mode dataset: JSON, JSONL or CSV"),

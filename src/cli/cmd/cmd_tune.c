@@ -12,6 +12,8 @@ static const char *const searches[] = {"grid", "smart", NULL};
 static const struct opt_row rows[] = {
     OPT_TEXT(plan, "plan", "FILE", NULL,
              "carry out a plan instead; tuning-plan.yaml is built in"),
+    OPT_TEXT(auto_tune, "auto-tune", "FILE|env", NULL,
+             "INPUT_LEN, NUM_SEQS_LIST, ... as auto_tune.sh has them, and its layout"),
     OPT_WORD(goal, "objective", "WHAT", objectives, "throughput",
              "most requests per second, or highest rate within the limits"),
     OPT_WORD(search, "search", "HOW", searches, "grid", "all of them, or far fewer"),
@@ -130,5 +132,6 @@ const struct opt_command cmd_tune = {
     .size = sizeof(struct tune_options),
     .most = 1,
     .examples = examples,
+    .rewrite = auto_tune_rewrite,
     .run = tune,
 };

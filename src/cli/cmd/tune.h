@@ -6,7 +6,7 @@
 #include "cli/cmd/trial.h"
 
 struct tune_options {
-    const char *plan, *out;
+    const char *plan, *out, *auto_tune;
     struct opt_numbers
         axis[VT_TUNE_AXES]; /* what is searched over; see tune_axis_rows */
     const char *routing;    /* that axis' values, ';' between them */
@@ -39,6 +39,9 @@ void tune_job_close(struct tune_job *j);
 
 int tune_report(const struct tune_job *j, const struct vt_tune_result *r,
                 const struct tune_options *o, struct vt_err *err) VT_MUST_CHECK;
+/* Face of opt_command.rewrite: --auto-tune, from a file of variables or the
+ * environment, as the flags that say the same. */
+opt_rewriter auto_tune_rewrite;
 /* vtwin tune --plan. */
 int tune_plan(const struct opt_args *a, struct vt_err *err) VT_MUST_CHECK;
 

@@ -241,6 +241,33 @@ static void tell_progress(void *user, size_t tried)
                            tried, seconds);
 }
 
+/* As auto_tune finds it: downwards from 0.98 until the largest setting starts. */
+static int highest_memory(struct vt_tune_spec *spec, struct vt_err *err)
+{
+    struct vt_tune_space *space = &spec->space;
+    struct vt_setting s = vt_tune_space_at(space, 0);
+    struct vt_err why;
+
+    s.max_num_seqs = (uint32_t)space->value[VT_AXIS_SEQS][space->n[VT_AXIS_SEQS] - 1];
+    s.max_num_batched_tokens =
+        (uint32_t)
+            space->value[VT_AXIS_BATCHED_TOKENS][space->n[VT_AXIS_BATCHED_TOKENS] - 1];
+    for (int percent = 98; percent >= 90; percent--) {
+        struct vt_deployment d;
+        int rc;
+
+        s.gpu_memory_utilization = percent / 100.0;
+        rc = vt_deploy(&d, &spec->site, &s, &why);
+        vt_undeploy(&d);
+        space->value[VT_AXIS_MEMORY][0] = s.gpu_memory_utilization;
+        if (rc == VT_OK)
+            return VT_OK;
+    }
+    return vt_fail(err, VT_ECHECK,
+                   "it starts with no gpu-memory-utilization from 0.98 to 0.9: %s",
+                   why.msg);
+}
+
 int tune_job_open(struct tune_job *j, const struct opt_args *a, struct vt_err *err)
 {
     const struct tune_options *o = a->options;
@@ -277,6 +304,9 @@ int tune_job_open(struct tune_job *j, const struct opt_args *a, struct vt_err *e
     j->spec.progress = tell_progress;
     j->spec.user = j;
     if ((rc = split_routings(j, o->routing, err)) || (rc = open_site(j, a, err)))
+        return rc;
+    if (o->auto_tune && !opt_given(a, &o->axis[VT_AXIS_MEMORY]) &&
+        (rc = highest_memory(&j->spec, err)))
         return rc;
     return open_target(j, a, err);
 }

@@ -1,4 +1,5 @@
 /* tune_report.c - what a search or a plan leaves: files in a directory, a table. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +18,62 @@ static int excuse_picture(int rc, const char *name, const struct vt_err *err)
 
 /* ---- a search -------------------------------------------------------- */
 
+/* One run, in the lines that auto_tune looks for in `vllm bench serve`'s. */
+static int write_run(const char *dir, const struct vt_setting *s,
+                     const struct vt_iteration *i, struct vt_err *err)
+{
+    char rate[32] = "inf", name[128];
+    struct vt_buf b = {0};
+
+    if (!isinf(i->rate))
+        (void)snprintf(rate, sizeof(rate), "%g", i->rate);
+    (void)snprintf(name, sizeof(name), "bm_log_%u_%u_requestrate_%s.txt",
+                   s->max_num_seqs, s->max_num_batched_tokens, rate);
+    vt_buf_printf(&b,
+                  "simulated by vtwin " VT_VERSION "%s\n"
+                  "Request throughput (req/s): %.2f\n"
+                  "Request goodput (req/s): %.2f\n"
+                  "P99 TTFT (ms): %.2f\nP99 TPOT (ms): %.2f\n"
+                  "P99 ITL (ms): %.2f\nP99 E2EL (ms): %.2f\n",
+                  i->cut ? ", up to where it was clear that it breaks a limit" : "",
+                  i->req_per_s, i->goodput, i->ttft_p99, i->tpot_p99, i->itl_p99,
+                  i->e2e_p99);
+    if (i->broken[0] != '\0')
+        vt_buf_printf(&b, "breaks the limit of %s\n", i->broken);
+    return cli_save(dir, name, &b, err);
+}
+
+/* auto_tune leaves a log of each server and of each run. */
+static int write_logs(const struct tune_job *j, const struct vt_tune_result *r,
+                      const char *dir, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < r->n && rc == VT_OK; i++) {
+        const struct vt_tuned *t = &r->tuned[i];
+        struct vt_setting s = vt_tune_space_at(&j->spec.space, i);
+        uint32_t runs = t->runs < VT_TUNE_ITERATIONS ? t->runs : VT_TUNE_ITERATIONS;
+        struct vt_buf b = {0};
+        char name[128];
+
+        if (!t->tried)
+            continue;
+        (void)snprintf(name, sizeof(name), "vllm_log_%u_%u.txt", s.max_num_seqs,
+                       s.max_num_batched_tokens);
+        vt_buf_printf(&b,
+                      "simulated by vtwin " VT_VERSION "\ngpu_memory_utilization %g\n"
+                      "KV cache %.2f GiB, %u blocks\n%s%s",
+                      s.gpu_memory_utilization, t->kv_gib, t->num_gpu_blocks,
+                      t->problem, t->problem[0] ? "\n" : "");
+        rc = cli_save(dir, name, &b, err);
+        for (uint32_t k = 0; k < runs && rc == VT_OK; k++)
+            rc = write_run(dir, &s, &t->iteration[k], err);
+    }
+    return rc;
+}
+
 static int write_files(const struct tune_job *j, const struct vt_tune_result *r,
-                       const char *dir, struct vt_err *err)
+                       const char *dir, bool logs, struct vt_err *err)
 {
     char path[4096], title[256];
     struct vt_buf b = {0};
@@ -33,7 +88,8 @@ static int write_files(const struct tune_job *j, const struct vt_tune_result *r,
     if ((rc = cli_save(dir, "result.json", &b, err)))
         return rc;
     vt_tune_csv(&b, &j->spec, r);
-    if ((rc = cli_save(dir, "trials.csv", &b, err)))
+    if ((rc = cli_save(dir, "trials.csv", &b, err)) ||
+        (logs && (rc = write_logs(j, r, dir, err))))
         return rc;
     snprintf(path, sizeof(path), "%.4000s/pareto.png", dir);
     snprintf(title, sizeof(title), "%.100s, %.100s", j->engine.timed_by,
@@ -109,7 +165,7 @@ int tune_report(const struct tune_job *j, const struct vt_tune_result *r,
                 const struct tune_options *o, struct vt_err *err)
 {
     struct vt_buf b = {0};
-    int rc = o->out ? write_files(j, r, o->out, err) : VT_OK;
+    int rc = o->out ? write_files(j, r, o->out, o->auto_tune != NULL, err) : VT_OK;
 
     if (rc != VT_OK)
         return rc;

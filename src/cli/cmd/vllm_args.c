@@ -4,64 +4,30 @@
 
 #include "cli/cmd/vllm.h"
 
-/* The words of the new command line; all in the arena. */
 struct words {
-    struct vt_arena *arena;
-    const char **word;
-    size_t n, room;
+    struct opt_words to;
     bool named; /* the model comes first: a file's does not count */
 };
 
-static int add(struct words *w, const char *word, struct vt_err *err)
-{
-    if (!word)
-        return vt_nomem(err);
-    if (w->n == w->room) {
-        size_t room = 2 * w->room + 64;
-        const char **more = vt_arena_alloc(w->arena, room * sizeof(*more));
-
-        if (!more)
-            return vt_nomem(err);
-        if (w->n > 0)
-            memcpy(more, w->word, w->n * sizeof(*more));
-        w->word = more;
-        w->room = room;
-    }
-    w->word[w->n++] = word;
-    return VT_OK;
-}
-
 /* --NAME=VALUE; value NULL: --NAME. */
-static int add_flag(struct words *w, const char *name, size_t len, const char *value,
-                    struct vt_err *err)
-{
-    struct vt_buf b = {0};
-    int rc;
-
-    vt_buf_printf(&b, "--%.*s%s%s", (int)len, name, value ? "=" : "",
-                  value ? value : "");
-    rc = b.failed ? vt_nomem(err) : add(w, vt_arena_copy(w->arena, b.data, b.len), err);
-    vt_buf_free(&b);
-    return rc;
-}
-
 static int add_named(struct words *w, const char *name, const char *value,
                      struct vt_err *err)
 {
-    return add_flag(w, name, strlen(name), value, err);
+    return value ? opt_word_put(&w->to, err, "--%s=%s", name, value)
+                 : opt_word_put(&w->to, err, "--%s", name);
 }
 
 /* A node's value as one would write it on the command line. */
-static int add_value(struct words *w, const char *name, size_t len,
-                     const struct vt_node *n, struct vt_err *err)
+static int add_value(struct words *w, const char *name, const struct vt_node *n,
+                     struct vt_err *err)
 {
     struct vt_buf b = {0};
     int rc;
 
     if (n->kind == VT_STR)
-        return add_flag(w, name, len, n->u.str, err);
+        return add_named(w, name, n->u.str, err);
     vt_buf_json_node(&b, n, NULL);
-    rc = b.failed ? vt_nomem(err) : add_flag(w, name, len, b.data, err);
+    rc = b.failed ? vt_nomem(err) : add_named(w, name, b.data, err);
     vt_buf_free(&b);
     return rc;
 }
@@ -82,8 +48,7 @@ static int take_speculative(struct words *w, const struct vt_node *map,
     int rc = VT_OK;
 
     if (n)
-        rc = add_value(w, "num-speculative-tokens", strlen("num-speculative-tokens"), n,
-                       err);
+        rc = add_value(w, "num-speculative-tokens", n, err);
     if (rc == VT_OK && method && method->kind == VT_STR)
         rc = add_named(w, "speculative-method", method_of(method->u.str), err);
     return rc;
@@ -131,7 +96,7 @@ static int take_json(struct words *w, const struct setting *s, const char *text,
                      struct vt_err *err)
 {
     const struct vt_node *map;
-    int rc = vt_json_parse(w->arena, text, strlen(text), 1, &map, err);
+    int rc = vt_json_parse(w->to.arena, text, strlen(text), 1, &map, err);
 
     if (rc == VT_OK && map->kind != VT_MAP)
         rc = vt_fail(err, VT_EINPUT, "not an object");
@@ -152,7 +117,7 @@ static void dashes(char *name)
 /* A list's members are words of one flag, and flags here are repeated. */
 static int add_setting(struct words *w, const struct vt_node *n, struct vt_err *err)
 {
-    char *name = vt_arena_copy(w->arena, n->key, strlen(n->key));
+    char *name = vt_arena_copy(w->to.arena, n->key, strlen(n->key));
     const struct setting *s;
     int rc = VT_OK;
 
@@ -168,19 +133,19 @@ static int add_setting(struct words *w, const struct vt_node *n, struct vt_err *
         return add_named(w, name, NULL, err);
     if (strcmp(name, "model") == 0 || strcmp(name, "model-tag") == 0)
         return w->named            ? VT_OK
-               : n->kind == VT_STR ? add(w, n->u.str, err)
+               : n->kind == VT_STR ? opt_word_add(&w->to, n->u.str, err)
                                    : vt_fail(err, VT_EINPUT, "'model' is no text");
     if (n->kind != VT_LIST)
-        return add_value(w, name, strlen(name), n, err);
+        return add_value(w, name, n, err);
     for (uint32_t i = 0; i < n->n && rc == VT_OK; i++)
-        rc = add_value(w, name, strlen(name), &n->u.item[i], err);
+        rc = add_value(w, name, &n->u.item[i], err);
     return rc;
 }
 
 static int add_file(struct words *w, const char *path, struct vt_err *err)
 {
     const struct vt_node *root;
-    int rc = vt_tree_load(w->arena, path, &root, err);
+    int rc = vt_tree_load(w->to.arena, path, &root, err);
 
     if (rc == VT_OK && root->kind != VT_MAP)
         return vt_fail(err, VT_EINPUT, "%s: a file of flags is a map", path);
@@ -280,7 +245,7 @@ static int rewrite_flag(struct words *w, int argc, const char *const *argv, int 
     size_t len = equals ? (size_t)(equals - arg) : strlen(arg);
     const char *dot = memchr(arg, '.', len), *value = equals ? equals + 1 : NULL;
     const char *next = *i + 1 < argc ? argv[*i + 1] : NULL;
-    const char *name = plain_name(w->arena, arg, dot ? (size_t)(dot - arg) : len);
+    const char *name = plain_name(w->to.arena, arg, dot ? (size_t)(dot - arg) : len);
     const struct setting *s;
 
     if (!name)
@@ -296,33 +261,67 @@ static int rewrite_flag(struct words *w, int argc, const char *const *argv, int 
         return value ? add_file(w, value, err)
                      : vt_fail(err, VT_EINPUT, "--config needs a value (FILE)");
     if (dot && value &&
-        !(value = nested(w->arena, dot + 1, (size_t)(arg + len - dot) - 1, value)))
+        !(value = nested(w->to.arena, dot + 1, (size_t)(arg + len - dot) - 1, value)))
         return vt_nomem(err);
     if (s && value)
         return take_json(w, s, value, err);
-    return value ? add_named(w, name + 2, value, err) : add(w, name, err);
+    return value ? add_named(w, name + 2, value, err) : opt_word_add(&w->to, name, err);
+}
+
+/* Takes "--compat llm-d" out of the words, and says whether it was there. */
+static int take_compat(struct opt_words *w, int argc, const char *const *argv,
+                       bool *llmd, struct vt_err *err)
+{
+    static const char flag[] = "--compat";
+    size_t len = strlen(flag);
+    int rc = VT_OK;
+
+    *llmd = false;
+    for (int i = 0; i < argc && rc == VT_OK; i++) {
+        const char *value = argv[i][0] == '-' && strncmp(argv[i], flag, len) == 0
+                                ? argv[i] + len
+                                : NULL;
+
+        if (!value || (*value != '\0' && *value != '=')) {
+            rc = opt_word_add(w, argv[i], err);
+            continue;
+        }
+        value = *value == '=' ? value + 1 : i + 1 < argc ? argv[++i] : "";
+        if (strcmp(value, "llm-d") != 0 && strcmp(value, "vllm") != 0)
+            return vt_fail(err, VT_EINPUT, "--compat: '%s' is none of vllm, llm-d",
+                           value);
+        *llmd = strcmp(value, "llm-d") == 0;
+    }
+    return rc;
 }
 
 int vllm_rewrite(struct vt_arena *arena, int *argc, const char *const **argv,
                  struct vt_err *err)
 {
-    struct words w = {.arena = arena, .named = *argc > 0 && (*argv)[0][0] != '-'};
-    int rc = VT_OK;
+    struct words w = {.to = {.arena = arena},
+                      .named = *argc > 0 && (*argv)[0][0] != '-'};
+    struct opt_words rest = {.arena = arena};
+    bool llmd;
+    int rc = take_compat(&rest, *argc, *argv, &llmd, err);
 
+    *argc = (int)rest.n;
+    *argv = rest.word;
+    if (rc == VT_OK && llmd)
+        return llmd_rewrite(arena, argc, argv, err);
     for (int i = 0; i < *argc && rc == VT_OK; i++) {
         const char *arg = (*argv)[i];
 
         if (strcmp(arg, "--") == 0) {
             for (; i < *argc && rc == VT_OK; i++)
-                rc = add(&w, (*argv)[i], err);
+                rc = opt_word_add(&w.to, (*argv)[i], err);
         } else if (arg[0] == '-' && (arg[1] == '-' || isalpha((unsigned char)arg[1])) &&
                    strcmp(arg, "-h") != 0 && strcmp(arg, "-o") != 0) {
             rc = rewrite_flag(&w, *argc, *argv, &i, err);
         } else {
-            rc = add(&w, arg, err);
+            rc = opt_word_add(&w.to, arg, err);
         }
     }
-    *argc = (int)w.n;
-    *argv = w.word;
+    *argc = (int)w.to.n;
+    *argv = w.to.word;
     return rc;
 }

@@ -327,5 +327,56 @@ const struct opt_foreign vllm_flags[] = {
     {"weight-transfer-config", ONE, true},
     {"worker-cls", ONE, false},
     {"worker-extension-cls", ONE, false},
+    /* llm-d-inference-sim's, which serve --compat llm-d renames. */
+    {"llm-d/dataset-in-memory", NOTHING, false},
+    {"llm-d/dataset-table-name", ONE, false},
+    {"llm-d/dataset-url", ONE, true},
+    {"llm-d/data-parallel-rank", ONE, true},
+    {"llm-d/data-parallel-size", ONE, true},
+    {"llm-d/ec-transfer-config", ONE, false},
+    {"llm-d/enable-sleep-mode", NOTHING, false},
+    {"llm-d/event-batch-size", ONE, false},
+    {"llm-d/fake-metrics", ONE, true},
+    {"llm-d/fake-metrics-refresh-interval", ONE, false},
+    {"llm-d/force-dummy-tokenizer", NOTHING, false},
+    {"llm-d/global-cache-hit-threshold", ONE, true},
+    {"llm-d/image-emission-rate", ONE, true},
+    {"llm-d/kv-events-replay-queue-size", ONE, false},
+    {"llm-d/latency-calculator", ONE, false},
+    {"llm-d/max-cpu-loras", ONE, false},
+    {"llm-d/max-tool-call-array-param-length", ONE, false},
+    {"llm-d/max-tool-call-integer-param", ONE, false},
+    {"llm-d/max-tool-call-number-param", ONE, false},
+    {"llm-d/max-waiting-queue-length", ONE, true},
+    {"llm-d/min-tool-call-array-param-length", ONE, false},
+    {"llm-d/min-tool-call-integer-param", ONE, false},
+    {"llm-d/min-tool-call-number-param", ONE, false},
+    {"llm-d/mm-encoder-only", NOTHING, true},
+    {"llm-d/mm-processor-kwargs", ONE, false},
+    {"llm-d/mm-render-timeout", ONE, false},
+    {"llm-d/object-tool-call-not-required-field-probability", ONE, false},
+    {"llm-d/omni", NOTHING, true},
+    {"llm-d/render-timeout", ONE, false},
+    {"llm-d/render-url", ONE, false},
+    {"llm-d/self-signed-certs", NOTHING, true},
+    {"llm-d/skip-tool-validation", NOTHING, false},
+    {"llm-d/startup-duration", ONE, true},
+    {"llm-d/time-to-generate-image", ONE, true},
+    {"llm-d/time-to-generate-image-std-dev", ONE, true},
+    {"llm-d/tool-call-extra-call-probability", ONE, false},
+    {"llm-d/tool-call-not-required-param-probability", ONE, false},
+    {"llm-d/use-vllm-map-event-format", NOTHING, false},
     {0},
 };
+
+bool vllm_is_llmd(const char *name, size_t len)
+{
+    static const char prefix[] = "llm-d/";
+    size_t skip = strlen(prefix);
+
+    for (const struct opt_foreign *f = vllm_flags; f->name; f++)
+        if (strncmp(f->name, prefix, skip) == 0 && strlen(f->name) == skip + len &&
+            memcmp(f->name + skip, name, len) == 0)
+            return true;
+    return false;
+}

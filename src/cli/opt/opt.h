@@ -101,6 +101,18 @@ struct opt_foreign {
 typedef int opt_rewriter(struct vt_arena *arena, int *argc, const char *const **argv,
                          struct vt_err *err);
 
+/* Words of a new command line, for those who rewrite one; all in the arena. */
+struct opt_words {
+    struct vt_arena *arena;
+    const char **word;
+    size_t n, room;
+};
+/* Borrows the word; NULL: out of memory. */
+int opt_word_add(struct opt_words *w, const char *word,
+                 struct vt_err *err) VT_MUST_CHECK;
+int opt_word_put(struct opt_words *w, struct vt_err *err, const char *fmt, ...)
+    VT_PRINTF(3, 4) VT_MUST_CHECK;
+
 /* ---- commands ------------------------------------------------------------ */
 
 struct opt_block {

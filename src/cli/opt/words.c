@@ -1,0 +1,38 @@
+/* words.c - a command line that is put together. */
+#include <stdarg.h>
+
+#include "cli/opt/opt.h"
+
+int opt_word_add(struct opt_words *w, const char *word, struct vt_err *err)
+{
+    if (!word)
+        return vt_nomem(err);
+    if (w->n == w->room) {
+        size_t room = 2 * w->room + 64;
+        const char **more = vt_arena_alloc(w->arena, room * sizeof(*more));
+
+        if (!more)
+            return vt_nomem(err);
+        if (w->n > 0)
+            memcpy(more, w->word, w->n * sizeof(*more));
+        w->word = more;
+        w->room = room;
+    }
+    w->word[w->n++] = word;
+    return VT_OK;
+}
+
+int opt_word_put(struct opt_words *w, struct vt_err *err, const char *fmt, ...)
+{
+    struct vt_buf b = {0};
+    va_list args;
+    int rc;
+
+    va_start(args, fmt);
+    vt_buf_vprintf(&b, fmt, args);
+    va_end(args);
+    rc = b.failed ? vt_nomem(err)
+                  : opt_word_add(w, vt_arena_copy(w->arena, b.data, b.len), err);
+    vt_buf_free(&b);
+    return rc;
+}
