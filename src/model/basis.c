@@ -97,6 +97,8 @@ void vt_basis_members(struct vt_jw *w, const struct vt_basis *b)
     vt_jw_str(w, "basis", vt_basis_names[b->kind]);
     if (b->from[0])
         vt_jw_str(w, "basis_from", b->from);
+    if (b->in_sample)
+        vt_jw_bool(w, "in_sample", true);
     if (!b->has_expected)
         return;
     vt_jw_row(w, "expected_error_pct");

@@ -92,7 +92,7 @@ bool vt_source_holds(const struct vt_source *s, const struct vt_estimate_query *
 int vt_source_best(struct vt_estimate *e, const struct vt_source *s,
                    const struct vt_estimate_query *q, struct vt_err *err)
 {
-    struct vt_estimate alone;
+    struct vt_estimate alone = {0};
     int rc = vt_estimate_from(e, s, q, err);
 
     if (rc == VT_OK)

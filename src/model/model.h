@@ -621,6 +621,7 @@ struct vt_basis {
     double expected[VT_TRUSTS]; /* percent; four of five are nearer; NAN: not known */
     char outside[VT_MOST_OUTSIDE][120];
     size_t n_outside;
+    bool in_sample; /* what it is held against is what it was fitted on */
 };
 /* What a profile says; `fit` and `learn` write what their left-out loads amount to. */
 int vt_basis_of_profile(struct vt_basis *b, const struct vt_profile *p,

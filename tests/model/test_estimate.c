@@ -409,6 +409,23 @@ static void measured_beats_estimated_beats_formulas(void **state)
     }
 }
 
+/* Of other GPUs no tails were judged. */
+static void a_tail_is_no_surer_than_its_mean(void **state)
+{
+    struct vt_arch arch = arch_of("meta-llama/Llama-3.1-8B");
+    static const char *const gpus[] = {"H100", "A100-80", "L4", "B200"};
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(gpus); i++) {
+        struct vt_gpu gpu = gpu_of(gpus[i]);
+        struct vt_estimate e =
+            estimate(&(struct vt_estimate_query){.arch = &arch, .gpu = &gpu});
+
+        assert_true(e.expected[VT_TRUST_TTFT_P99] >= e.expected[VT_TRUST_TTFT]);
+        assert_true(e.expected[VT_TRUST_ITL_P99] >= e.expected[VT_TRUST_ITL]);
+    }
+}
+
 static double draft_us(const char *model, const char *gpu_name, uint32_t tp)
 {
     struct vt_arch arch = arch_of(model);
@@ -451,6 +468,7 @@ int main(void)
         cmocka_unit_test(heads_that_cannot_be_shared_out_are_refused),
         cmocka_unit_test(errors_are_of_the_captures_that_were_learned_from),
         cmocka_unit_test(measured_beats_estimated_beats_formulas),
+        cmocka_unit_test(a_tail_is_no_surer_than_its_mean),
         cmocka_unit_test(a_draft_s_pass_grows_with_the_model_s_width),
     };
 

@@ -212,7 +212,8 @@ static int open_job(struct validate_job *j, const struct opt_args *a,
 /* ---- what comes out -------------------------------------------------- */
 
 /* "  OK: adapter x model (workload) [0.12s] - 300/300 requests (100.0% complete)",
- * and the basis where one is known: ", estimated". */
+ * and the basis where one is known: ", estimated"; ", in-sample": the profile was
+ * fitted on what it is held against. */
 static void put_runs(struct vt_buf *b, const struct vt_harness *h)
 {
     for (size_t i = 0; i < h->n_runs; i++) {
@@ -222,13 +223,14 @@ static void put_runs(struct vt_buf *b, const struct vt_harness *h)
         if (r->outcome == VT_ADAPTER_OK)
             vt_buf_printf(b,
                           "  OK: %s \303\227 %s (%s) [%.2fs] - %llu/%llu requests "
-                          "(%.1f%% complete)%s%s\n",
+                          "(%.1f%% complete)%s%s%s\n",
                           r->simulator, r->experiment->model, r->experiment->workload,
                           r->seconds, (unsigned long long)r->requests,
                           (unsigned long long)all,
                           all > 0 ? 100.0 * (double)r->requests / (double)all : 0.0,
                           r->basis.kind ? ", " : "",
-                          r->basis.kind ? vt_basis_names[r->basis.kind] : "");
+                          r->basis.kind ? vt_basis_names[r->basis.kind] : "",
+                          r->basis.in_sample ? ", in-sample" : "");
         else
             vt_buf_printf(b, "  %s: %s \303\227 %s (%s) - %s\n",
                           r->outcome == VT_ADAPTER_FAILED ? "FAIL" : "SKIP",

@@ -17,12 +17,12 @@ static const struct limit_name {
 
 static double limit_of(const struct vt_slo *slo, const struct limit_name *n)
 {
-    return *(const double *)((const char *)slo + n->limit);
+    return *(const double *)(const void *)((const char *)slo + n->limit);
 }
 
 static double value_of(const struct vt_summary *s, const struct limit_name *n)
 {
-    return ((const struct vt_stat *)((const char *)s + n->value))->p99;
+    return ((const struct vt_stat *)(const void *)((const char *)s + n->value))->p99;
 }
 
 /* ---- the flag --------------------------------------------------------------- */
@@ -39,7 +39,7 @@ static int read_one(struct vt_slo *slo, const char *text, size_t len,
             continue;
         snprintf(flag, sizeof(flag), "--slo %s=", names[i].name);
         return opt_limit(flag, text + name + 1, len - name - 1,
-                         (double *)((char *)slo + names[i].limit), err);
+                         (double *)(void *)((char *)slo + names[i].limit), err);
     }
     return vt_fail(err, VT_EINPUT,
                    "--slo: '%.*s' is not ttft-p99=TIME, tpot-p99=TIME, itl-p99=TIME or "

@@ -159,6 +159,16 @@ int vt_law_load(struct vt_law *law, struct vt_err *err)
 /* ---- what it may be off by ---------------------------------------------- */
 
 /* Adds what a class of questions was found to be off by, where that is more. */
+/* Where tails were not judged they are no surer than means. */
+static const char *judged_as(const struct vt_node *map, size_t i)
+{
+    if (vt_get(map, vt_trust_names[i]))
+        return vt_trust_names[i];
+    return i == VT_TRUST_TTFT_P99  ? vt_trust_names[VT_TRUST_TTFT]
+           : i == VT_TRUST_ITL_P99 ? vt_trust_names[VT_TRUST_ITL]
+                                   : vt_trust_names[i];
+}
+
 static int take_errors(struct vt_estimate *e, const struct constants *c,
                        const char *class, struct vt_err *err)
 {
@@ -168,7 +178,7 @@ static int take_errors(struct vt_estimate *e, const struct constants *c,
     for (size_t i = 0; map && i < VT_TRUSTS && rc == VT_OK; i++) {
         double v = 0;
 
-        rc = vt_get_f64(map, vt_trust_names[i], VT_OPTIONAL, 0, 1e4, &v, err);
+        rc = vt_get_f64(map, judged_as(map, i), VT_OPTIONAL, 0, 1e4, &v, err);
         e->expected[i] = fmax(e->expected[i], v);
     }
     if (map)

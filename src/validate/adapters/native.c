@@ -100,6 +100,24 @@ static int simulate_experiment(const struct adapter_job *j,
     return rc;
 }
 
+/* Folders of a study are called after the capture that they are of, behind a number;
+ * its workloads write "_" for "-". */
+static bool was_fitted_on(const struct vt_profile *p, const struct vt_experiment *e)
+{
+    const struct vt_meta meta = {.gpu = adapter_gpu(e)};
+    const char *slash = strrchr(e->folder, '/');
+    const char *name = slash ? slash + 1 : e->folder;
+    char workload[128];
+
+    (void)snprintf(workload, sizeof(workload), "%s", e->workload);
+    for (char *c = workload; *c; c++)
+        if (*c == '_')
+            *c = '-';
+    return vt_profile_saw(p, name, &meta) ||
+           vt_profile_saw(p, name + strspn(name, "0123456789-"), &meta) ||
+           vt_profile_saw(p, workload, &meta);
+}
+
 int native_run(const struct adapter_job *j, struct gather *g, struct vt_err *err)
 {
     struct adapter_timing timing;
@@ -111,6 +129,7 @@ int native_run(const struct adapter_job *j, struct gather *g, struct vt_err *err
     rc = adapter_work_open(&work, j->e, workload_of(j), err);
     if (rc == VT_OK)
         rc = vt_basis_of_profile(&g->basis, &timing.profile, err);
+    g->basis.in_sample = rc == VT_OK && was_fitted_on(&timing.profile, j->e);
     if (rc == VT_OK)
         rc = simulate_experiment(j, &work, &timing.profile, g, err);
     if (rc == VT_OK)
