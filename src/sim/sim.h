@@ -86,8 +86,8 @@ struct vt_sim_spec { /* everything is borrowed */
     struct vt_replica_summary *replica; /* NULL, or room for all engines of the fleet
                                          * (autoscale.most of them with autoscaling) */
     struct vt_ranks_totals *lockstep;   /* NULL, or gets those of all ranks together */
-    /* Requests that arrive before or from then on are served, but the summary has
-     * nothing of their times; 0, 0: all count. */
+    /* Requests that arrive before or from then on (with held_to: that were to) are
+     * served, but the summary has nothing of their times; 0, 0: all count. */
     vt_ns count_from, count_until;
     bool (*stopped)(void *user); /* NULL, or asked now and then: true ends the run with
                                   * VT_ECHECK */

@@ -207,10 +207,13 @@ static int tell_served(struct sim_run *r, size_t i, uint8_t finish, struct vt_er
     return r->spec->sink->request(r->spec->sink->user, &s, err);
 }
 
-static bool is_counted(const struct vt_sim_spec *s, vt_ns arrival)
+/* Who is kept by a client counts by when he was to come. */
+static bool is_counted(const struct sim_run *r, const struct live *l, size_t i)
 {
-    return arrival >= s->count_from &&
-           (s->count_until == 0 || arrival < s->count_until);
+    const struct vt_sim_spec *s = r->spec;
+    vt_ns due = s->held_to > 0 ? window_work(&r->window, i)->arrival_ns : l->arrival;
+
+    return due >= s->count_from && (s->count_until == 0 || due < s->count_until);
 }
 
 static int end_request(struct sim_run *r, size_t i, uint8_t how,
@@ -227,8 +230,7 @@ static int end_request(struct sim_run *r, size_t i, uint8_t how,
         .cached_tokens = l->cached,
         .output_tokens = l->tokens,
     };
-    int rc =
-        is_counted(r->spec, l->arrival) ? vt_timings_add(r->timings, &t, err) : VT_OK;
+    int rc = is_counted(r, l, i) ? vt_timings_add(r->timings, &t, err) : VT_OK;
 
     if (rc == VT_OK && r->tell_requests)
         rc = tell_served(r, i, how, err);
@@ -259,8 +261,8 @@ static int note_row(struct sim_run *r, const struct vt_row *row,
             struct gaps *g = &r->gaps[l->gaps];
 
             rc = flush_gaps(r, err);
-            for (uint32_t i = 0;
-                 i < g->n && rc == VT_OK && is_counted(r->spec, l->arrival); i++)
+            for (uint32_t i = 0; i < g->n && rc == VT_OK && is_counted(r, l, row->tag);
+                 i++)
                 rc = vt_timings_ungap(r->timings, g->gap[i], err);
             g->n = 0;
             l->tokens = 0;
@@ -268,7 +270,7 @@ static int note_row(struct sim_run *r, const struct vt_row *row,
         l->first = at;
     } else {
         vt_ns gap = at - l->last;
-        bool counted = is_counted(r->spec, l->arrival);
+        bool counted = is_counted(r, l, row->tag);
 
         if (counted && gap != r->same_gap) {
             rc = flush_gaps(r, err);

@@ -3,6 +3,7 @@
  * A long input is read twice. The first time tells whether it can be streamed at all
  * and what is wrong with it; the second time serves it. */
 #include <assert.h>
+#include <math.h>
 #include <sys/stat.h>
 
 #include "trace/formats/formats.h"
@@ -47,6 +48,98 @@ int trace_feed_all(struct trace_feed **feed, struct vt_workload *w, int rc,
     return close_feed(*feed, w, rc);
 }
 
+/* ---- a file's requests at another pace ------------------------------------ */
+
+/* How far from the first all others are to be, that so many requests, of which `starts`
+ * come by themselves, come at the rate. */
+static int find_stretch(struct vt_workload *w, double rate, size_t starts, vt_ns first,
+                        vt_ns last, struct vt_err *err)
+{
+    double span = (double)(last - first);
+    double want = (double)w->n / rate / (double)starts * (double)(starts - 1) * 1e9;
+
+    w->stretch = (struct vt_stretch){.on = true, .from = first};
+    if (isinf(rate))
+        return VT_OK;
+    if (!(rate > 0))
+        return vt_fail(err, VT_EINPUT, "a request rate must be above 0");
+    if (!(span > 0) && starts > 1)
+        return vt_fail(err, VT_EINPUT,
+                       "%s: all requests come at one moment: there are no gaps that a "
+                       "rate could scale",
+                       w->source);
+    w->stretch.times = span > 0 ? want / span : 0;
+    if (want > TRACE_MAX_MS * 1e6)
+        return vt_fail(err, VT_EINPUT, "%s: at %g requests a second it takes too long",
+                       w->source, rate);
+    return VT_OK;
+}
+
+static void stretch_requests(struct vt_work *req, size_t n, const struct vt_stretch *s)
+{
+    for (size_t i = 0; i < n && s->on; i++)
+        req[i].arrival_ns =
+            s->from + (vt_ns)llround((double)(req[i].arrival_ns - s->from) * s->times);
+}
+
+/* With nothing that sets a pace it is the concurrency that does. */
+static int hold_requests(struct vt_workload *w, const struct vt_traffic *over,
+                         struct vt_err *err)
+{
+    if (over->concurrency == 0)
+        return VT_OK;
+    if (w->arrivals == VT_ARRIVALS_SESSION && over->rate != 0 && !isinf(over->rate))
+        return vt_fail(err, VT_EINPUT,
+                       "sessions that arrive at a rate are all served: no limit on "
+                       "those in flight");
+    if (w->arrivals == VT_ARRIVALS_RECORDED && isinf(over->rate))
+        w->arrivals = VT_ARRIVALS_CLOSED;
+    *(w->arrivals == VT_ARRIVALS_RECORDED ? &w->held_to : &w->concurrency) =
+        over->concurrency;
+    return VT_OK;
+}
+
+static int take_first(struct vt_workload *w, uint32_t n, struct vt_err *err)
+{
+    if (n > w->n)
+        return vt_fail(err, VT_EINPUT, "%s: has %zu requests, not %u", w->source, w->n,
+                       n);
+    w->n = n > 0 ? n : w->n;
+    return VT_OK;
+}
+
+/* Of one that was read whole. What was measured was measured at another load. */
+static int put_over(struct vt_workload *w, const struct vt_traffic *over,
+                    struct vt_err *err)
+{
+    vt_ns last = 0;
+    size_t starts = 0;
+    int rc = take_first(w, over->requests, err);
+
+    if (rc != VT_OK)
+        return rc;
+    for (size_t i = 0; i < w->n; i++) {
+        if (w->req[i].next_turn != VT_NO_TURN && w->req[i].next_turn >= w->n)
+            w->req[i].next_turn = VT_NO_TURN;
+        if (w->arrivals != VT_ARRIVALS_SESSION || w->req[i].first_turn) {
+            last = w->req[i].arrival_ns;
+            starts++;
+        }
+    }
+    trace_free_times(w);
+    if (over->rate != 0 && starts > 0)
+        rc = find_stretch(w, over->rate, starts, w->req[0].arrival_ns, last, err);
+    stretch_requests(w->req, w->n, &w->stretch);
+    return rc ? rc : hold_requests(w, over, err);
+}
+
+/* Whether anything is to be put over what a file says. */
+static bool is_over(const struct vt_input *in)
+{
+    return in->kind != VT_INPUT_SPEC &&
+           (in->over.rate != 0 || in->over.requests > 0 || in->over.concurrency > 0);
+}
+
 static int read_whole(struct vt_workload *w, const struct vt_input *in, bool told_cut,
                       struct vt_err *err)
 {
@@ -62,6 +155,9 @@ static int read_whole(struct vt_workload *w, const struct vt_input *in, bool tol
 
 struct survey {
     vt_ns last_ns; /* arrival of the request before */
+    /* Of those that are taken: so many, from then to then. */
+    size_t most, n;
+    vt_ns from, to;
     uint32_t most_prompt_tokens;
     uint64_t most_tokens;
 };
@@ -80,6 +176,10 @@ static bool look_at_piece(struct survey *s, const struct trace_build *b)
         if (q->arrival_ns < s->last_ns)
             return false;
         s->last_ns = q->arrival_ns;
+        if (s->n == s->most)
+            continue;
+        s->from = s->n++ == 0 ? q->arrival_ns : s->from;
+        s->to = q->arrival_ns;
         if (q->prompt_tokens > s->most_prompt_tokens)
             s->most_prompt_tokens = q->prompt_tokens;
         if (tokens > s->most_tokens)
@@ -163,11 +263,23 @@ static bool can_be_read_again(const struct vt_input *in)
     return in->text || (stat(in->name, &st) == 0 && S_ISREG(st.st_mode));
 }
 
+static int pace_stream(struct vt_workload *w, const struct vt_traffic *over,
+                       const struct survey *s, struct vt_err *err)
+{
+    int rc = take_first(w, over->requests, err);
+
+    if (rc == VT_OK && over->rate != 0)
+        rc = find_stretch(w, over->rate, w->n, s->from, s->to, err);
+    return rc ? rc : hold_requests(w, over, err);
+}
+
 /* *whole: it must be read anew, and not in pieces. */
 static int read_long(struct vt_workload *w, const struct vt_input *in, size_t most,
                      bool *whole, bool *told_cut, struct vt_err *err)
 {
-    struct survey s = {.last_ns = INT64_MIN};
+    struct survey s = {.last_ns = INT64_MIN,
+                       .most = is_over(in) && in->over.requests > 0 ? in->over.requests
+                                                                    : SIZE_MAX};
     struct trace_feed *f;
     bool done = false;
     int rc = open_feed(&f, w, in, err);
@@ -178,13 +290,17 @@ static int read_long(struct vt_workload *w, const struct vt_input *in, size_t mo
     }
     if (rc == VT_OK && done)
         rc = finish(f, w, err);
-    else if (rc == VT_OK)
+    if (rc == VT_OK && done && is_over(in))
+        rc = put_over(w, &in->over, err);
+    else if (rc == VT_OK && !done)
         rc = look_through(f, &s, whole, err);
     if (rc == VT_OK && !done && !*whole) {
         keep_no_request(w);
         w->n = f->b.n;
         w->most_prompt_tokens = s.most_prompt_tokens;
         w->most_tokens = s.most_tokens;
+        if (is_over(in))
+            rc = pace_stream(w, &in->over, &s, err);
     }
     *told_cut = rc == VT_OK && f->b.told_cut;
     return close_feed(f, w, rc);
@@ -203,6 +319,10 @@ int vt_workload_read(struct vt_workload *w, const struct vt_input *in, size_t mo
         vt_workload_free(w);
         *w = (struct vt_workload){0};
         rc = read_whole(w, in, told_cut, err);
+        if (rc == VT_OK && is_over(in) && (rc = put_over(w, &in->over, err))) {
+            vt_workload_free(w);
+            *w = (struct vt_workload){0};
+        }
     }
     if (rc != VT_OK)
         return rc;
@@ -305,5 +425,6 @@ int vt_stream_next(struct vt_stream *s, struct vt_workload *piece, size_t most,
     if (piece->n != want)
         return vt_fail(err, VT_EIO, "%s: changed while it was being read",
                        s->w->source);
+    stretch_requests(piece->req, piece->n, &s->w->stretch);
     return VT_OK;
 }

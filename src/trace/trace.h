@@ -91,7 +91,8 @@ struct vt_meta {
     const char *config_hash, *engine_config;     /* written by recorders, not read */
 };
 
-/* What is put over a spec's own; 0: as it says. */
+/* What is put over an input's own; 0: as it says. Of a file of requests only rate,
+ * requests (the first so many) and concurrency: its gaps keep their shape. */
 struct vt_traffic {
     double rate; /* requests per second, all turns of sessions counted; INFINITY: all at
                   * once, or as soon as `concurrency` allows */
@@ -106,8 +107,8 @@ struct vt_input { /* what a workload is read from; all borrowed */
     const char *name;
     const char *text; /* of a spec in memory; NULL: the file's */
     size_t len;
-    int64_t seed;           /* of a spec: overrides its own when >= 0 */
-    struct vt_traffic over; /* the same; of other inputs all zero */
+    int64_t seed; /* of a spec: overrides its own when >= 0 */
+    struct vt_traffic over;
     /* Of a spec: 0, or how many requests it is to make at least. One stage makes just
      * so many, whatever spec and traffic say; several come round again. */
     size_t go_on;
@@ -142,6 +143,14 @@ struct vt_workload {
     /* Of a streamed one: the longest prompt, and the longest with all its output. */
     uint32_t most_prompt_tokens;
     uint64_t most_tokens;
+    struct vt_stretch { /* and how its arrivals are to be put over the file's own */
+        bool on;
+        vt_ns from; /* the first one's, which stays */
+        double times;
+    } stretch;
+    /* Of stages that came round again: requests of one round, in the mean; 0: it has
+     * none. */
+    size_t round;
 };
 
 void vt_workload_free(struct vt_workload *w); /* frees contents, not w */

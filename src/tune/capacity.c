@@ -20,6 +20,8 @@ enum { MAX_STEPS = 20, MAX_DOUBLINGS = 6, MAX_EXTENSIONS = 5 };
 /* Of the requests of a short run: of fewer the p99 is a matter of luck. And of any run,
  * with what they answer: more take longer than anybody waits. */
 enum { LEAST_REQUESTS = 2000, MOST_REQUESTS = 250000, MOST_TOKENS = 16000000 };
+/* Rounds of stages in a run, and how many times the most they may take for that. */
+enum { LEAST_ROUNDS = 3, LONGER_FOR_ROUNDS = 4 };
 
 #define SHORT_S    300.0 /* of arrivals, at least */
 #define SETTLINGS  4     /* in a short run, at least */
@@ -102,12 +104,35 @@ static void add_if_made(struct probes *p, const struct probed *rate, size_t from
     p->n += to == p->n;
 }
 
+/* Stages are run whole: one round to fill and empty the engine, and pairs of them that
+ * are judged. */
+static uint32_t whole_rounds(const struct probes *p, double requests)
+{
+    uint32_t rounds = (uint32_t)ceil(requests / (double)p->round) | 1;
+
+    while (rounds > LEAST_ROUNDS && rounds * p->round > p->most_requests)
+        rounds -= 2;
+    return (uint32_t)((rounds < LEAST_ROUNDS ? LEAST_ROUNDS : rounds) * p->round);
+}
+
 static uint32_t requests_for(const struct probes *p, double rate,
                              const struct effort *e)
 {
     double n = ceil(fmax(rate * e->seconds, LEAST_REQUESTS) * e->times);
 
-    return e->seconds > 0 ? (uint32_t)fmin(n, p->most_requests) : 0;
+    if (!(e->seconds > 0))
+        return 0;
+    n = fmin(n, p->most_requests);
+    return p->round > 0 ? whole_rounds(p, n) : (uint32_t)n;
+}
+
+/* Whether a run cannot be made any longer. */
+static bool is_longest(const struct probes *p, double rate, const struct effort *e)
+{
+    struct effort longer = *e;
+
+    longer.times *= 2;
+    return requests_for(p, rate, e) == requests_for(p, rate, &longer);
 }
 
 /* Tries n more rates, ascending, in one batch. What was done when it failed counts. */
@@ -223,6 +248,12 @@ static int settle(struct probes *p, double rate, struct effort *e, struct vt_err
     if (rc != VT_OK)
         return rc;
     p->most_requests = most_requests(w);
+    p->round = w->round;
+    if (p->round * LEAST_ROUNDS > (size_t)p->most_requests * LONGER_FOR_ROUNDS)
+        return vt_fail(err, VT_EINPUT,
+                       "%s: its stages have %zu requests, of which a long run would "
+                       "take too many; --once judges them as they are",
+                       w->source, p->round);
     e->seconds = fmax(SHORT_S, SETTLINGS * trial_session_s(w));
     rc = probe_rate(p, rate, e, &pass, err);
     first = probe_of(p, rate, &at);
@@ -333,7 +364,7 @@ static int make_sure(struct probes *p, double rate, struct effort e, struct vt_e
         rc = close_in(p, low, &e, &low, &high, err);
         if (rc == VT_OK && i > 0 &&
             (fabs(low / before - 1) <= 2 * p->spec->tolerance ||
-             requests_for(p, low, &e) == p->most_requests))
+             is_longest(p, low, &e)))
             return bracket_seeds(p, low, high, &e, err);
         e.runs = p->spec->seeds;
         e.counts = true;

@@ -25,6 +25,7 @@ struct probes {
     size_t n, cap_rates, cap_probes;
     size_t trials;
     uint32_t most_requests; /* of a run */
+    size_t round;           /* of stages, as vt_workload's */
 };
 
 /* Trials at the i-th rate that kept the limits; whether most of them did. */

@@ -1,5 +1,6 @@
 /* target.c - a trial at a live server: the same requests at the same times, as token
- * ids, measured from when they should have left. */
+ * ids, measured from when they should have left, or, where the client keeps some back,
+ * from when they were sent. */
 #include <stdlib.h>
 
 #include "load/load.h"
@@ -112,12 +113,15 @@ static bool is_enough(void *user)
 
 /* ---- what it amounts to --------------------------------------------- */
 
-static void time_of(struct vt_timing *t, const struct vt_load_record *q, vt_ns end)
+static void time_of(struct vt_timing *t, const struct vt_load_record *q, bool held,
+                    vt_ns end)
 {
+    vt_ns from = held ? q->begun : q->planned;
+
     *t = (struct vt_timing){
-        .arrival_ns = q->planned,
-        .ttft_ns = q->first - q->planned,
-        .e2e_ns = q->last - q->planned,
+        .arrival_ns = from,
+        .ttft_ns = q->first - from,
+        .e2e_ns = q->last - from,
         .queue_ns = -1,
         .prompt_tokens = q->prompt_tokens,
         .cached_tokens = q->cached_tokens,
@@ -125,7 +129,7 @@ static void time_of(struct vt_timing *t, const struct vt_load_record *q, vt_ns e
     };
     if (q->ok)
         return;
-    t->e2e_ns = end - q->planned + NEVER_NS;
+    t->e2e_ns = end - from + NEVER_NS;
     if (q->first == 0 || q->failure != VT_LOAD_STOPPED)
         t->ttft_ns = t->e2e_ns;
     if (t->output_tokens < 2)
@@ -142,7 +146,7 @@ static bool is_good(const struct vt_slo *slo, const struct vt_timing *t)
            (!(slo->e2e_p99 > 0) || e2e <= slo->e2e_p99);
 }
 
-int target_summary(struct vt_summary *s, const struct vt_load_records *r,
+int target_summary(struct vt_summary *s, const struct vt_load_records *r, bool held,
                    const struct vt_slo *slo, uint64_t *good, struct vt_err *err)
 {
     struct vt_timings *all;
@@ -153,7 +157,7 @@ int target_summary(struct vt_summary *s, const struct vt_load_records *r,
         const struct vt_load_record *q = &r->record[i];
         struct vt_timing t;
 
-        time_of(&t, q, r->end);
+        time_of(&t, q, held, r->end);
         *good += is_good(slo, &t) ? 1 : 0;
         rc = vt_timings_add(all, &t, err);
         for (uint32_t k = 1; rc == VT_OK && k < q->n_stamps; k++)
@@ -173,7 +177,7 @@ static double borne_rate(const struct vt_load_records *r, const struct vt_load_p
                          double rate)
 {
     vt_ns first = p->session[0].at;
-    struct backlog b = {.span = p->session[p->n - 1].at - first};
+    struct backlog b = backlog_of(p->session[p->n - 1].at - first);
 
     for (size_t i = 0; i < r->n; i++) {
         const struct vt_load_record *q = &r->record[i];
@@ -207,15 +211,20 @@ static int check_run(const struct vt_load_records *r, const struct watch *w,
                                  : vt_load_failure_name(bad->failure));
 }
 
-static int run_plan(struct vt_target *x, const struct vt_load_plan *p, double rate,
-                    struct vt_summary *out, double *achieved, struct vt_err *err)
+static int run_plan(struct vt_target *x, const struct vt_load_plan *p,
+                    const struct vt_trial *t, struct vt_summary *out, double *achieved,
+                    struct vt_err *err)
 {
-    struct watch w = {.asked = x->load, .plan = p, .grace = grace_of(&x->slo, p)};
+    /* Whom the client keeps may be late and break nothing. */
+    bool held = t->concurrency > 0;
+    struct watch w = {
+        .asked = x->load, .plan = p, .grace = held ? VT_NEVER : grace_of(&x->slo, p)};
     struct vt_load_config c;
     struct vt_load_records r = {0};
     int rc;
 
     target_config(&c, x);
+    c.max_concurrency = t->concurrency;
     c.stopped = is_enough;
     c.progress = note_progress;
     c.user = &w;
@@ -223,9 +232,9 @@ static int run_plan(struct vt_target *x, const struct vt_load_plan *p, double ra
     if (rc == VT_OK)
         rc = check_run(&r, &w, err);
     if (rc == VT_OK)
-        rc = target_summary(out, &r, &x->slo, &x->good, err);
+        rc = target_summary(out, &r, held, &x->slo, &x->good, err);
     if (rc == VT_OK && achieved)
-        *achieved = borne_rate(&r, p, rate);
+        *achieved = borne_rate(&r, p, t->rate);
     if (w.hopeless)
         x->is_warm = false; /* it has to come to rest first */
     vt_load_records_free(&r);
@@ -242,7 +251,7 @@ int vt_target_measure(void *target, const struct vt_trial *t, struct vt_summary 
     if (rc == VT_OK)
         rc = target_prepare(x, &plan, err);
     if (rc == VT_OK)
-        rc = run_plan(x, &plan, t->rate, out, achieved, err);
+        rc = run_plan(x, &plan, t, out, achieved, err);
     out->workload = t->workload;
     out->seed = t->seed;
     vt_load_plan_free(&plan);

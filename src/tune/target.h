@@ -5,9 +5,10 @@
 #include "load/load.h"
 #include "tune/tune.h"
 
-/* Failed requests, and those that were cut off, are later than any limit. *good: how
- * many kept all limits. */
-int target_summary(struct vt_summary *s, const struct vt_load_records *r,
+/* Failed requests, and those that were cut off, are later than any limit. held: times
+ * begin when it was a request's turn, not when it was due. *good: how many kept all
+ * limits. */
+int target_summary(struct vt_summary *s, const struct vt_load_records *r, bool held,
                    const struct vt_slo *slo, uint64_t *good,
                    struct vt_err *err) VT_MUST_CHECK;
 

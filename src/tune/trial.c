@@ -33,6 +33,7 @@ struct vt_sim_spec trial_spec(const struct vt_trial *t, const struct vt_workload
         .engine = t->engine,
         .model = t->model,
         .arrivals = VT_ARRIVALS_RECORDED,
+        .held_to = t->concurrency,
         .fleet = fleet,
         .sink = sink,
     };
@@ -55,12 +56,13 @@ struct run_watch {
 static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
 {
     struct run_watch *w = user;
+    vt_ns due = s->req->arrival_ns; /* whom the client keeps is behind as well */
     const char *broken = NULL;
 
     w->served++;
     w->last = s->arrival_ns + served_e2e(s);
-    backlog_add(&w->backlog, s->arrival_ns, w->last);
-    if (w->gives_up && s->arrival_ns >= w->from && s->arrival_ns < w->until)
+    backlog_add(&w->backlog, due, w->last);
+    if (w->gives_up && due >= w->from && due < w->until)
         broken = watch_add(&w->limits, s);
     if (!broken)
         return VT_OK;
@@ -68,16 +70,31 @@ static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
     return vt_fail(err, VT_ECHECK, "%s is above its limit", broken);
 }
 
+/* Stages are judged by as many of each as of any other: one round, two thirds of it at
+ * the beginning, is not. Where rounds are left in pairs, half of them are set against
+ * the others. */
+static void watch_rounds(struct run_watch *x, vt_ns span, uint32_t rounds)
+{
+    vt_ns round = span / rounds;
+
+    x->from = round / 3 * 2;
+    x->until = x->from + round * (rounds - 1);
+    x->backlog = (struct backlog){.from = x->from, .part = (x->until - x->from) / 2};
+}
+
 /* The first arrivals find an empty engine, and the last leave one behind. */
 static void watch_run(struct run_watch *x, const struct vt_trial *t,
                       const struct vt_workload *w)
 {
     vt_ns span = w->req[w->n - 1].arrival_ns - w->req[0].arrival_ns;
+    uint32_t rounds = trial_rounds(w, t);
     size_t judged = 0;
 
     *x = (struct run_watch){
-        .backlog.span = span, .until = VT_NEVER, .gives_up = t->give_up != NULL};
-    if (t->go_on > 0) {
+        .backlog = backlog_of(span), .until = VT_NEVER, .gives_up = t->give_up != NULL};
+    if (rounds > 1) {
+        watch_rounds(x, span, rounds);
+    } else if (t->go_on > 0) {
         x->from = span / 8;
         x->until = span - span / 16;
     }

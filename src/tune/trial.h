@@ -20,6 +20,10 @@ int trial_preload(const struct vt_trial *t, uint32_t seeds,
 int trial_layout(struct vt_workload *out, const struct vt_workload *w,
                  const struct vt_trial *t, struct vt_err *err) VT_MUST_CHECK;
 
+/* Whole rounds of its stages that a run has been laid out for; 0: it has no stages, or
+ * is as long as it is. */
+uint32_t trial_rounds(const struct vt_workload *w, const struct vt_trial *t);
+
 /* Of workloads with sessions: how long one goes on in the mean, all thinking together;
  * it is so long until as many end as begin. 0: there are none. */
 double trial_session_s(const struct vt_workload *w);
@@ -33,12 +37,15 @@ struct vt_sim_spec trial_spec(const struct vt_trial *t, const struct vt_workload
 /* ---- what is borne --------------------------------------------------- */
 
 /* Where fewer leave than arrive the number of those under way grows, whatever the
- * scheduler does with them. So its mean over the third quarter of the run is set
- * against that over the fourth: by then an engine that bears its load has filled up. */
+ * scheduler does with them. So its mean over one part of the run is set against that
+ * over the next: the third quarter and the fourth, by when an engine that bears its
+ * load has filled up; of stages equally many rounds. */
 struct backlog {
-    vt_ns span;     /* from first to last arrival */
-    double area[2]; /* requests under way, times seconds, in these quarters */
+    vt_ns from, part; /* where the first begins, and how long each is */
+    double area[2];   /* requests under way, times seconds, in these */
 };
+/* span: from first to last arrival. */
+struct backlog backlog_of(vt_ns span);
 void backlog_add(struct backlog *b, vt_ns arrival_ns, vt_ns end_ns);
 double backlog_rate(const struct backlog *b, double rate); /* that was borne */
 

@@ -158,6 +158,13 @@ static int lay_out(struct vt_workload *out, const struct vt_workload *w,
     return rc;
 }
 
+uint32_t trial_rounds(const struct vt_workload *w, const struct vt_trial *t)
+{
+    return t->go_on > 0 && w->round > 0
+               ? (uint32_t)((t->go_on + w->round / 2) / w->round)
+               : 0;
+}
+
 double trial_session_s(const struct vt_workload *w)
 {
     double think_s = 0, sessions = 0;

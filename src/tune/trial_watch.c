@@ -6,10 +6,15 @@
 
 /* ---- what is borne ------------------------------------------------------------ */
 
+struct backlog backlog_of(vt_ns span)
+{
+    return (struct backlog){.from = span / 4 * 2, .part = span / 4};
+}
+
 void backlog_add(struct backlog *b, vt_ns arrival_ns, vt_ns end_ns)
 {
     for (int i = 0; i < 2; i++) {
-        vt_ns from = b->span / 4 * (2 + i), until = from + b->span / 4;
+        vt_ns from = b->from + b->part * i, until = from + b->part;
 
         from = arrival_ns > from ? arrival_ns : from;
         until = end_ns < until ? end_ns : until;
@@ -18,15 +23,15 @@ void backlog_add(struct backlog *b, vt_ns arrival_ns, vt_ns end_ns)
     }
 }
 
-/* Of the requests that arrive in a quarter, those that are more under way than in the
- * one before have not been borne. */
+/* Of the requests that arrive in a part, those that are more under way than in the one
+ * before have not been borne. */
 double backlog_rate(const struct backlog *b, double rate)
 {
-    double quarter = (double)b->span / 4e9;
+    double part = (double)b->part / 1e9;
 
-    if (!(quarter > 0))
+    if (!(part > 0))
         return rate;
-    return fmin(rate, fmax(0, rate - (b->area[1] - b->area[0]) / quarter / quarter));
+    return fmin(rate, fmax(0, rate - (b->area[1] - b->area[0]) / part / part));
 }
 
 /* ---- limits that are broken for certain ---------------------------------------- */

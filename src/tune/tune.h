@@ -51,6 +51,9 @@ struct vt_trial {
                                    * by the name */
     double rate;       /* requests per second, above 0; scales the workload's own */
     uint32_t requests; /* the first so many; 0: all that the workload has */
+    /* 0, or: the client sends at most so many at once and keeps the rest. Latencies
+     * begin when a request is sent; what is borne counts from when it was due. */
+    uint32_t concurrency;
     /* 0, or how many are offered: what the lines above say goes on for so long. A
      * generator goes on drawing, recorded requests come again with other content. The
      * first eighth of the time fills the engine and the last sixteenth empties it: who
@@ -67,7 +70,7 @@ struct vt_trial {
                    double *achieved, struct vt_err *err); /* achieved: may be NULL */
     void *measure_user;
 };
-/* Runs it in this process. Requests arrive in an open loop at exactly `rate`, turns of
+/* Runs it in this process. Requests are due in an open loop at exactly `rate`, turns of
  * sessions too: docs/capacity.md says how. */
 int vt_trial_run(const struct vt_trial *t, struct vt_summary *out,
                  struct vt_err *err) VT_MUST_CHECK;
@@ -266,8 +269,9 @@ struct vt_tune_spec { /* everything is borrowed */
     struct vt_slo slo;
     const char *workload; /* as vt_trial's */
     const struct vt_input *input;
-    uint32_t requests;  /* 0: as the workload says */
-    const double *rate; /* NULL, or n_rates to try instead of searching; ascending */
+    uint32_t requests;    /* 0: as the workload says */
+    uint32_t concurrency; /* as vt_trial's */
+    const double *rate;   /* NULL, or n_rates to try instead of searching; ascending */
     size_t n_rates;
     uint32_t seeds; /* of capacity */
     bool once;      /* capacity of the workload as it is: VT_CAPACITY_ONCE */

@@ -54,7 +54,33 @@ good simulate --dataset-name sharegpt --dataset-path share.json --num-prompts 10
     --tokenizer "$VT_ROOT/tests/cases/tiny-qwen3" --json
 json "d['prompt_tokens'] != 1000 and d['requests'] == 10"
 
+# A trace keeps its lengths and the shape of its gaps: the first so many, faster or slower,
+# all at once, or so many in flight.
+printf 'id,arrival_us,input_tokens,output_tokens\n' >gaps.csv
+printf '%s\n' a,1000000,10,2 b,2000000,11,3 c,5000000,12,4 d,5000000,13,5 >>gaps.csv
+arrivals() { # FLAGS...: of each request, in s
+    good simulate --trace gaps.csv "$@" --out paced --quiet
+    python3 - <<'Q'
+import json
+print([json.loads(l)["arrival_ms"] / 1e3 for l in list(open("paced/requests.jsonl"))[1:]])
+Q
+}
+[ "$(arrivals)" = '[1.0, 2.0, 5.0, 5.0]' ] || fail "as it was"
+[ "$(arrivals --request-rate 1.5)" = '[1.0, 1.5, 3.0, 3.0]' ] || fail "three in two seconds"
+[ "$(arrivals --request-rate inf)" = '[1.0, 1.0, 1.0, 1.0]' ] || fail "all at once"
+[ "$(arrivals --num-prompts 3 --request-rate 4)" = '[1.0, 1.125, 1.5]' ] || fail "the first three"
+arrivals --request-rate 1000 --max-concurrency 1 >held.txt
+python3 - <<'P' || fail "more in flight than allowed"
+import json
+rows = [json.loads(l) for l in open("paced/requests.jsonl")][1:]
+assert [r["concurrency"] for r in rows] == [1, 1, 1, 1]
+P
+
 # capacity and tune take the same.
+vtwin capacity --input-len 200 --output-len 20 --request-rate 40 --max-concurrency 1 --seeds 1 --json
+[ "$status" -eq 1 ] || fail "a rate that the client cannot send is borne"
+json "d['points'][0]['broken'] == 'rate' and d['points'][0]['achieved'] < 20"
+json "d['settings']['max_concurrency'] == 1 and d['points'][0]['ttft_ms']['p99'] < 100"
 good capacity --input-len 200 --output-len 20 --num-prompts 100 --request-rate 2 --seeds 1 --json
 json "d['workload'] == 'random' and [p['rate'] for p in d['points']] == [2]"
 good tune --dataset-name random --input-len 200 --output-len 20 --num-prompts 50 \
@@ -76,8 +102,10 @@ json "d['requests'] == 1"
 bad "unknown workload 'sharegtp' \(did you mean 'sharegpt'" simulate --workload sharegtp
 bad "'nothing-like-it' is no file and no workload: agent, chat" capacity --workload nothing-like-it
 bad '--workload and --dataset-name: give one of them' simulate --workload chat --dataset-name random
-bad '--max-concurrency: rates are searched for in an open loop' capacity --max-concurrency 4
-bad '--request-rate: a trace has its own' simulate --trace list.csv --request-rate 5
+bad '--burstiness: a trace has its own' simulate --trace list.csv --burstiness 2
+bad '--request-rate: --compare is with requests as they were measured' \
+    simulate --trace held --compare --request-rate 5
+bad 'list.csv: has 1 requests, not 2' simulate --trace list.csv --num-prompts 2
 bad 'dataset .random. is made up' simulate --dataset-name random --dataset-path list.csv
 bad 'custom needs --dataset-path' tune --dataset-name custom
 bad '--request-rate inf: give a number' capacity --request-rate inf

@@ -1,5 +1,6 @@
 /* Long workloads piece by piece: the same requests as of the whole one, and the same
  * errors. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -199,6 +200,43 @@ static void is_read_alike(void **state)
     vt_workload_free(&whole);
 }
 
+/* Another pace is the same of a piece as of the whole. */
+static void is_paced_alike(const struct input *row)
+{
+    static const struct vt_traffic over[] = {
+        {.rate = 3}, {.rate = 400, .requests = 2}, {.requests = 3}, {.concurrency = 2}};
+    static const size_t sizes[] = {1, 100};
+
+    for (size_t k = 0; k < VT_COUNT(over) && !row->message; k++) {
+        struct vt_input in = input_of(row);
+        struct vt_workload whole, w;
+
+        in.over = over[k];
+        assert_int_equal(vt_workload_read(&whole, &in, VT_WHOLE, &err), VT_OK);
+        assert_int_equal(vt_workload_read(&w, &in, 1, &err), VT_OK);
+        assert_int_equal(w.n, whole.n);
+        assert_int_equal(w.held_to, whole.held_to);
+        if (over[k].requests > 0)
+            assert_int_equal(w.n, over[k].requests);
+        if (over[k].rate > 0 && whole.arrivals == VT_ARRIVALS_RECORDED)
+            assert_true(
+                fabs((double)(whole.req[w.n - 1].arrival_ns - whole.req[0].arrival_ns) -
+                     (double)(w.n - 1) / over[k].rate * 1e9) < 2);
+        for (size_t i = 0; vt_workload_streamed(&w) && i < VT_COUNT(sizes); i++)
+            check_pieces(&whole, &w, sizes[i]);
+        vt_workload_free(&w);
+        vt_workload_free(&whole);
+    }
+}
+
+static void files_are_paced_alike(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(inputs); i++)
+        if (inputs[i].kind != VT_INPUT_SPEC)
+            is_paced_alike(&inputs[i]);
+}
+
 static void short_ones_stay_whole(void **state)
 {
     struct vt_input in = input_of(&inputs[0]);
@@ -302,6 +340,7 @@ static void a_cut_file_is_told_of_once(void **state)
 int main(void)
 {
     static const struct CMUnitTest plain[] = {
+        cmocka_unit_test(files_are_paced_alike),
         cmocka_unit_test(short_ones_stay_whole),
         cmocka_unit_test(many_ids_in_no_order_are_told_apart),
         cmocka_unit_test(a_file_that_changes_is_noticed),

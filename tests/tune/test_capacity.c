@@ -270,6 +270,67 @@ static void seeds_that_differ_widen_the_interval(void **state)
     vt_capacity_free(&chance);
 }
 
+/* With one place nobody waits in the engine: what ends it is the rate itself. */
+static void a_client_that_keeps_requests_does_not_hide_the_end(void **state)
+{
+    struct vt_capacity_spec spec = {
+        .slo.ttft_p99 = 400, .seeds = 1, .workers = 1, .how = VT_CAPACITY_SURE};
+    struct vt_capacity c;
+    struct vt_err err = {0};
+    struct toy t;
+
+    (void)state;
+    toy_open_paced(&t, EVEN, STEP);
+    t.trial.engine.max_num_seqs = 8;
+    t.trial.concurrency = 1;
+    assert_int_equal(find(&t, spec, &c, &err), VT_OK);
+    assert_true(c.rate >= 4.9 && c.rate <= 5.15);
+    assert_string_equal(c.binding, "rate");
+    vt_capacity_free(&c);
+    toy_close(&t);
+}
+
+/* Five sixths of the requests come at one rate, the rest five times as fast: at a mean
+ * of 1.154 these come as fast as they are served. A run of the first ones alone would
+ * find 5. */
+static void stages_are_judged_whole(void **state)
+{
+    struct vt_capacity_spec spec = {.slo.ttft_p99 = 400, .seeds = 1, .workers = 1};
+    struct vt_capacity c;
+    struct vt_err err = {0};
+    struct toy t;
+
+    (void)state;
+    toy_open_paced(&t,
+                   "arrival: {process: constant}\nprompt: 8\noutput: 1\n"
+                   "stages: [{rate: 1, requests: 2500}, {rate: 5, requests: 500}]\n",
+                   STEP);
+    if (find(&t, spec, &c, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    assert_true(c.rate >= 1.12 && c.rate <= 1.17);
+    assert_string_equal(c.binding, "TTFT p99");
+    assert_int_equal(c.requests % 3000, 0);
+    vt_capacity_free(&c);
+    toy_close(&t);
+}
+
+static void stages_that_are_too_long_are_said(void **state)
+{
+    struct vt_capacity c;
+    struct vt_err err = {0};
+    struct toy t;
+
+    (void)state;
+    toy_open_paced(&t,
+                   "arrival: {process: constant}\nprompt: 8\noutput: 400\n"
+                   "stages: [{rate: 1, requests: 50000}, {rate: 5, requests: 9000}]\n",
+                   STEP);
+    assert_int_equal(find(&t, (struct vt_capacity_spec){.low = 1}, &c, &err),
+                     VT_EINPUT);
+    assert_non_null(strstr(err.msg, "its stages have 59000 requests"));
+    toy_close(&t);
+}
+
 static void a_failing_trial_is_the_answer(void **state)
 {
     struct vt_capacity c;
@@ -298,6 +359,9 @@ int main(void)
         cmocka_unit_test(workers_change_nothing),
         cmocka_unit_test(how_far_the_answer_went_comes_back_from_workers),
         cmocka_unit_test(seeds_that_differ_widen_the_interval),
+        cmocka_unit_test(a_client_that_keeps_requests_does_not_hide_the_end),
+        cmocka_unit_test(stages_are_judged_whole),
+        cmocka_unit_test(stages_that_are_too_long_are_said),
         cmocka_unit_test(a_failing_trial_is_the_answer),
     };
 

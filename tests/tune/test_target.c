@@ -65,20 +65,29 @@ static void late_ones_break_limits(void **state)
     uint64_t good;
 
     (void)state;
-    assert_int_equal(target_summary(&s, &all, &slo, &good, &err), VT_OK);
+    assert_int_equal(target_summary(&s, &all, false, &slo, &good, &err), VT_OK);
     assert_int_equal(good, 2);
     assert_null(vt_slo_broken(&slo, &s, NULL));
     assert_true(s.prefix_hit_rate > 0.49 && s.prefix_hit_rate < 0.51);
     assert_true(s.itl.p50 > 9.99 && s.itl.p50 < 10.01);
 
+    /* Kept for 45 ms by the client, which counts from when it was due only. */
+    r[1].planned = -60 * VT_MS;
+    r[1].begun = -15 * VT_MS;
+    assert_int_equal(target_summary(&s, &all, false, &slo, &good, &err), VT_OK);
+    assert_int_equal(good, 1);
+    assert_int_equal(target_summary(&s, &all, true, &slo, &good, &err), VT_OK);
+    assert_int_equal(good, 2);
+
+    r[1] = fine;
     r[1].ok = false; /* cut off between tokens */
     r[1].failure = VT_LOAD_STOPPED;
-    assert_int_equal(target_summary(&s, &all, &slo, &good, &err), VT_OK);
+    assert_int_equal(target_summary(&s, &all, false, &slo, &good, &err), VT_OK);
     assert_int_equal(good, 1);
     assert_string_equal(vt_slo_broken(&slo, &s, NULL), "TPOT p99");
 
     r[1] = (struct vt_load_record){.failure = VT_LOAD_STATUS, .status = 503};
-    assert_int_equal(target_summary(&s, &all, &slo, &good, &err), VT_OK);
+    assert_int_equal(target_summary(&s, &all, false, &slo, &good, &err), VT_OK);
     assert_string_equal(vt_slo_broken(&slo, &s, NULL), "TTFT p99");
 }
 

@@ -145,6 +145,30 @@ static void what_is_borne_ends_at_what_can_be_served(void **state)
     toy_close(&t);
 }
 
+/* A client that sends one at a time: each is served at once, and whoever is kept is
+ * behind all the same. */
+static void who_is_kept_by_the_client_is_not_borne(void **state)
+{
+    static const double asked[] = {50, 95, 150, 400};
+    struct toy t;
+
+    (void)state;
+    toy_open(&t, EVEN);
+    t.trial.engine.max_num_seqs = 8;
+    t.trial.concurrency = 1;
+    for (size_t i = 0; i < VT_COUNT(asked); i++) {
+        struct vt_summary s;
+        struct vt_err err = {0};
+        double achieved = 0, want = fmin(asked[i], 100);
+
+        t.trial.rate = asked[i];
+        assert_int_equal(vt_trial_measure(&t.trial, &s, &achieved, &err), VT_OK);
+        assert_true(fabs(achieved / want - 1) < 0.02);
+        assert_true(s.ttft.p99 > 9.9 && s.ttft.p99 < 10.1);
+    }
+    toy_close(&t);
+}
+
 static void keeping_workloads_changes_nothing(void **state)
 {
     struct vt_summary kept, fresh;
@@ -296,6 +320,7 @@ int main(void)
         cmocka_unit_test(turns_follow_each_other),
         cmocka_unit_test(the_starters_workload_is_as_its_page_says),
         cmocka_unit_test(what_is_borne_ends_at_what_can_be_served),
+        cmocka_unit_test(who_is_kept_by_the_client_is_not_borne),
         cmocka_unit_test(keeping_workloads_changes_nothing),
         cmocka_unit_test(each_seed_shuffles_a_recorded_trace),
         cmocka_unit_test(recorded_requests_come_again_with_other_content),

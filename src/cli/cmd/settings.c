@@ -49,8 +49,9 @@ static void put_traffic(struct vt_jw *w, const struct traffic *t)
         vt_jw_f64(w, "burstiness", over->burstiness);
     if (over->requests > 0)
         vt_jw_u64(w, "num_prompts", over->requests);
-    if (over->concurrency > 0)
-        vt_jw_u64(w, "max_concurrency", over->concurrency);
+    if (over->concurrency > 0 || t->concurrency > 0)
+        vt_jw_u64(w, "max_concurrency",
+                  over->concurrency > 0 ? over->concurrency : t->concurrency);
     if (over->prompt_tokens > 0)
         vt_jw_u64(w, "input_len", over->prompt_tokens);
     if (over->output_tokens > 0)

@@ -6,6 +6,7 @@
 static int load_workload(struct simulate_job *j, const struct opt_args *a,
                          struct vt_err *err)
 {
+    static const char moved[] = ": --compare is with requests as they were measured";
     const struct simulate_options *o = a->options;
     struct vt_workload *w = &j->workload;
     int rc = traffic_open(&j->traffic, a, &o->traffic, TRAFFIC_PACED, err);
@@ -16,6 +17,10 @@ static int load_workload(struct simulate_job *j, const struct opt_args *a,
     /* What was measured of a streamed one is not kept. */
     rc = vt_workload_read(w, &j->traffic.input, o->compare ? VT_WHOLE : VT_SHORT, err);
     if (rc != VT_OK)
+        return rc;
+    if (o->compare && ((rc = opt_refuse(a, &o->traffic.rate, moved, err)) ||
+                       (rc = opt_refuse(a, &o->traffic.num_prompts, moved, err)) ||
+                       (rc = opt_refuse(a, &o->traffic.max_concurrency, moved, err))))
         return rc;
     if (o->compare && !w->measured)
         return vt_fail(err, VT_EINPUT,

@@ -219,12 +219,13 @@ static int make_spec(struct traffic *t, const struct opt_args *a,
                   : vt_load_data_spec(&t->text, &d, err);
 }
 
-/* Of a trace nothing is made: it is as long, and comes, as it was recorded. */
+/* A trace has its own lengths, and gaps that keep their shape at any rate. */
 static int open_trace(struct traffic *t, const char *name, const struct opt_args *a,
                       const struct traffic_options *o, enum traffic_pace pace,
                       struct vt_err *err)
 {
-    static const char own[] = ": a trace has its own; capacity --trace tries rates";
+    static const char own[] = ": a trace has its own";
+    struct vt_traffic *over = &t->input.over;
     bool is_table =
         name == o->csv || vt_is_named(name, ".csv") || vt_is_named(name, ".csv.gz");
     enum vt_file kind = VT_FILE_OTHER;
@@ -236,14 +237,18 @@ static int open_trace(struct traffic *t, const char *name, const struct opt_args
         return rc;
     if (is_table && kind == VT_FILE_OTHER)
         t->input.kind = VT_INPUT_REQUESTS;
-    t->first = o->num_prompts;
     if ((rc = opt_refuse(a, &o->what.input_len, own, err)) ||
         (rc = opt_refuse(a, &o->what.output_len, own, err)) ||
-        (rc = opt_refuse(a, &o->burstiness, own, err)) ||
-        (rc = opt_refuse(a, &o->max_concurrency, own, err)) || pace == TRAFFIC_SEARCHED)
+        (rc = opt_refuse(a, &o->burstiness, own, err)))
         return rc;
-    rc = opt_refuse(a, &o->rate, own, err);
-    return rc ? rc : opt_refuse(a, &o->num_prompts, own, err);
+    if (pace == TRAFFIC_SEARCHED) {
+        t->first = o->num_prompts;
+        return VT_OK;
+    }
+    over->rate = o->rate;
+    over->requests = o->num_prompts;
+    over->concurrency = o->max_concurrency;
+    return VT_OK;
 }
 
 /* One thing says what requests hold. */
@@ -273,11 +278,8 @@ int traffic_open(struct traffic *t, const struct opt_args *a,
     *t = (struct traffic){.input = {.seed = -1}};
     if ((rc = check_sources(a, o, err)))
         return rc;
-    if (pace == TRAFFIC_SEARCHED &&
-        (rc = opt_refuse(a, &o->max_concurrency,
-                         ": rates are searched for in an open loop; simulate takes it",
-                         err)))
-        return rc;
+    if (pace == TRAFFIC_SEARCHED)
+        t->concurrency = o->max_concurrency;
     if (o->trace || o->csv)
         return open_trace(t, o->trace ? o->trace : o->csv, a, o, pace, err);
     if (made) {

@@ -48,8 +48,10 @@ enum traffic_pace {
 
 struct traffic {
     struct vt_input input; /* what to read; its seed is the caller's */
-    uint32_t first;        /* so many of a trace; 0: all */
-    struct vt_buf text;    /* of a spec that flags made */
+    /* Where the command tries rates of its own: so many of a trace, 0: all; and so many
+     * in flight, 0: no limit. */
+    uint32_t first, concurrency;
+    struct vt_buf text; /* of a spec that flags made */
     struct cli_report report;
 };
 /* End *t with traffic_close() whatever happens; it must not move while it is read. */

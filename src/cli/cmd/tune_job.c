@@ -286,6 +286,7 @@ int tune_job_open(struct tune_job *j, const struct opt_args *a, struct vt_err *e
     j->spec.workload = j->traffic.input.name;
     j->spec.input = &j->traffic.input;
     j->spec.requests = j->traffic.first;
+    j->spec.concurrency = j->traffic.concurrency;
     j->spec.rate = trial_rates(&o->trial, &j->spec.n_rates);
     if (o->goal == VT_TUNE_THROUGHPUT && !o->trial.named.given &&
         !opt_given(a, &o->trial.slo.ttft_p99))

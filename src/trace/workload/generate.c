@@ -29,6 +29,7 @@ struct generator {
     double start_s, until_s;
     size_t end;   /* requests in all at which it ends */
     size_t go_on; /* requests in all before which stages come round again */
+    size_t rounds;
 };
 
 /* ---- shared content --------------------------------------------------- */
@@ -224,7 +225,9 @@ static void end_stage(struct generator *g)
     double duration_s = s->stage[g->stage].duration_s;
 
     g->start_s += duration_s > 0 ? duration_s : s->process->end(&g->pace);
-    if (++g->stage == s->n_stages && g->feed.b.n < g->go_on)
+    if (++g->stage == s->n_stages && s->n_stages > 1)
+        g->feed.b.w->round = g->feed.b.n / ++g->rounds;
+    if (g->stage == s->n_stages && g->feed.b.n < g->go_on)
         g->stage = 0;
     if (g->stage < s->n_stages)
         begin_stage(g);
