@@ -10,7 +10,7 @@ struct task { /* shared with the workers, which are forks of this process */
     const struct vt_experiments *x;
     const struct vt_harness_config *c;
     const struct adapter *adapter;
-    size_t n_adapters, n_done;
+    size_t n_adapters;
     struct answer {
         struct vt_stage_metrics *stage, summary;
         size_t n_stages;
@@ -78,32 +78,6 @@ static int run_job(void *user, size_t i, struct vt_buf *result, struct vt_err *e
 
 /* ---- here ------------------------------------------------------------ */
 
-static int store_result(void *user, size_t i, const char *result, size_t len,
-                        struct vt_err *err)
-{
-    struct task *t = user;
-    struct answer *a = &t->answer[i];
-    struct reply r;
-
-    if (len < sizeof(r))
-        return vt_fail(err, VT_EIO, "a result of %zu bytes", len);
-    memcpy(&r, result, sizeof(r));
-    if ((len - sizeof(r)) / sizeof(*a->stage) != r.n_stages)
-        return vt_fail(err, VT_EIO, "a result of %zu bytes", len);
-    t->h->run[i] = r.run;
-    t->h->run[i].simulator = t->adapter[i % t->n_adapters].name;
-    t->h->run[i].experiment = &t->x->e[i / t->n_adapters];
-    if (t->c->progress)
-        t->c->progress(t->c->user, ++t->n_done, t->x->n * t->n_adapters);
-    a->summary = r.summary;
-    a->n_stages = (size_t)r.n_stages;
-    a->stage = vt_arena_alloc(&t->h->arena, (a->n_stages + 1) * sizeof(*a->stage));
-    if (!a->stage)
-        return vt_nomem(err);
-    memcpy(a->stage, result + sizeof(r), a->n_stages * sizeof(*a->stage));
-    return VT_OK;
-}
-
 static void tell_of_run(const struct vt_harness_config *c,
                         const struct vt_adapter_run *r, const char *what,
                         const char *why)
@@ -119,6 +93,19 @@ static void tell_of_run(const struct vt_harness_config *c,
     vt_buf_free(&b);
 }
 
+/* Takes one that is over into account. */
+static int count_run(struct vt_harness *h, const struct vt_adapter_run *r,
+                     const struct answer *a, struct vt_err *err)
+{
+    h->n_ok += r->outcome == VT_ADAPTER_OK;
+    h->n_skipped += r->outcome == VT_ADAPTER_SKIPPED;
+    h->n_failed += r->outcome == VT_ADAPTER_FAILED;
+    return r->outcome == VT_ADAPTER_OK
+               ? vt_errors_add(h, r->simulator, r->experiment, a->stage, a->n_stages,
+                               &a->summary, err)
+               : VT_OK;
+}
+
 static int count_up(struct task *t, struct vt_err *err)
 {
     int rc = VT_OK;
@@ -128,21 +115,57 @@ static int count_up(struct task *t, struct vt_err *err)
         const struct answer *a = &t->answer[i];
         char why[96];
 
-        t->h->n_ok += r->outcome == VT_ADAPTER_OK;
-        t->h->n_skipped += r->outcome == VT_ADAPTER_SKIPPED;
-        t->h->n_failed += r->outcome == VT_ADAPTER_FAILED;
         if (r->outcome == VT_ADAPTER_FAILED)
             tell_of_run(t->c, r, "FAIL", r->why);
-        if (r->outcome != VT_ADAPTER_OK)
-            continue;
         snprintf(why, sizeof(why), "%zu stages predicted, %zu measured", a->n_stages,
                  r->experiment->n_stages);
-        if (a->n_stages != r->experiment->n_stages)
+        if (r->outcome == VT_ADAPTER_OK && a->n_stages != r->experiment->n_stages)
             tell_of_run(t->c, r, "WARNING", why);
-        rc = vt_errors_add(t->h, r->simulator, r->experiment, a->stage, a->n_stages,
-                           &a->summary, err);
+        rc = count_run(t->h, r, a, err);
     }
     return rc;
+}
+
+/* Those that are over, in the order in which they will stand at last. */
+static int hand_on(struct task *t, struct vt_err *err)
+{
+    size_t n = t->x->n * t->n_adapters;
+    struct vt_harness part = {0};
+    int rc = vt_grow(&part.run, &part.cap_runs, n, sizeof(*part.run), err);
+
+    for (size_t i = 0; i < n && rc == VT_OK; i++)
+        if (t->h->run[i].experiment) {
+            part.run[part.n_runs++] = t->h->run[i];
+            rc = count_run(&part, &t->h->run[i], &t->answer[i], err);
+        }
+    if (rc == VT_OK)
+        t->c->progress(t->c->user, &part, n);
+    vt_harness_free(&part);
+    return rc;
+}
+
+static int store_result(void *user, size_t i, const char *result, size_t len,
+                        struct vt_err *err)
+{
+    struct task *t = user;
+    struct answer *a = &t->answer[i];
+    struct reply r;
+
+    if (len < sizeof(r))
+        return vt_fail(err, VT_EIO, "a result of %zu bytes", len);
+    memcpy(&r, result, sizeof(r));
+    if ((len - sizeof(r)) / sizeof(*a->stage) != r.n_stages)
+        return vt_fail(err, VT_EIO, "a result of %zu bytes", len);
+    t->h->run[i] = r.run;
+    t->h->run[i].simulator = t->adapter[i % t->n_adapters].name;
+    t->h->run[i].experiment = &t->x->e[i / t->n_adapters];
+    a->summary = r.summary;
+    a->n_stages = (size_t)r.n_stages;
+    a->stage = vt_arena_alloc(&t->h->arena, (a->n_stages + 1) * sizeof(*a->stage));
+    if (!a->stage)
+        return vt_nomem(err);
+    memcpy(a->stage, result + sizeof(r), a->n_stages * sizeof(*a->stage));
+    return t->c->progress ? hand_on(t, err) : VT_OK;
 }
 
 static int run_all(struct task *t, struct vt_err *err)
@@ -158,6 +181,8 @@ static int run_all(struct task *t, struct vt_err *err)
     rc = t->answer
              ? vt_grow(&t->h->run, &t->h->cap_runs, jobs.n + 1, sizeof(*t->h->run), err)
              : vt_nomem(err);
+    if (rc == VT_OK)
+        memset(t->h->run, 0, (jobs.n + 1) * sizeof(*t->h->run)); /* none is over */
     if (rc || (jobs.n > 0 && (rc = vt_jobs_run(&jobs, err))))
         return rc;
     t->h->n_runs = jobs.n;

@@ -19,13 +19,14 @@ struct vt_validate_figures {    /* all borrowed */
     const char *results_dir;    /* has error_records.csv and runtime.csv */
     const char *output_dir;     /* is made if it is not there */
     const char *metadata;       /* CSV with more about experiments; NULL: none */
+    const char *data_dir;       /* where experiments lie; NULL: where records say */
     const char *const *exclude; /* simulators that figures 1 to 4 leave out */
     size_t n_exclude;
     bool paper;          /* only what the paper shows: its hardware, models, workloads
                           * and simulators */
     const char *scratch; /* directory for temporary files */
     /* Called for each figure, table and page: its file without ending, and why it was
-     * not made. */
+     * not made, or what is left out of it. */
     void (*made)(void *user, const char *name, enum vt_drawn result, const char *why);
     void *user;
 };
@@ -182,9 +183,11 @@ struct vt_harness_config {       /* all borrowed; NULL: not given */
     /* Whose times step models predict, which know the engine's: what was measured is
      * the clients'. Unstated: the engine's. */
     enum vt_clock clock;
-    uint32_t workers;                                    /* as vt_jobs' */
-    void (*tell)(void *user, const char *line);          /* failures, mismatches */
-    void (*progress)(void *user, size_t done, size_t n); /* runs that are over */
+    uint32_t workers;                           /* as vt_jobs' */
+    void (*tell)(void *user, const char *line); /* failures, mismatches */
+    /* Runs that are over so far, as if there were no others: for who keeps them now,
+     * since those to come may take hours. Good for this call. */
+    void (*progress)(void *user, const struct vt_harness *so_far, size_t n);
     /* Changes what simulators in this program take over from an experiment: settings of
      * an engine, and how many engines there are. */
     void (*change)(void *user, struct vt_engine_config *engine, uint32_t *instances);

@@ -57,6 +57,31 @@ vtwin validate --data-dir "$truth" --output-dir mixed --adapters broken vtwin-st
 grep -q 'FAIL: broken.*status 3' err || fail "$(cat err)"
 grep -q '2 ran, 0 skipped, 2 failed' out || fail "$(cat out)"
 
+# ---- what is over is in the files, whatever becomes of the rest; --json has progress too ----
+cat >slow <<SH
+#!/bin/sh
+[ ! -e $PWD/seen ] || exec sleep 60
+touch $PWD/seen
+sleep 1.1
+awk -F, 'NR == 1 { print "id,e2e_ms,ttft_ms"; next } { print \$1 ",1000,50" }' "\$1" >"\$2"
+SH
+chmod +x slow
+"$VTWIN" validate --data-dir "$truth" --output-dir stopped --jobs 1 --json --progress \
+    --adapters vtwin-step slow --adapter-command "slow=$PWD/slow {requests.csv} {out.csv}" \
+    >out 2>err &
+validating=$!
+for _ in $(seq 400); do
+    [ ! -e stopped/runtime.csv ] || break
+    sleep 0.1
+done
+kill -9 "$validating"
+wait "$validating" 2>/dev/null || true
+pkill -P "$(pgrep -f "$PWD/slow" | head -1)" 2>/dev/null || true
+pkill -f "$PWD/slow" || true
+grep -q '^vtwin-step,.*1-poisson-r18' stopped/error_records.csv || fail "$(ls stopped; cat err)"
+grep -q '^slow,' stopped/runtime.csv || fail "no runtimes"
+grep -q 'predicted' err || fail "no progress: $(cat err)"
+
 # ---- programs of others: what they are told and what is read back ----
 cat >blis <<'SH'
 #!/bin/sh

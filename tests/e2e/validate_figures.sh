@@ -51,3 +51,27 @@ bad 'error_records.csv: ' validate figures --results-dir nowhere --output-dir x
 sed '3s/e2e_/e3e_/' "$cases/results/error_records.csv" >made/error_records.csv
 bad "error_records.csv: line 3: column 'metric_name' must be" \
     validate figures --results-dir made --output-dir x
+
+# ---- samples count as whole experiments where those are at hand, by what they are called ----
+mkdir -p moved/data/one/results sampled
+echo '{"successes": {"count": 3000, "throughput": {"requests_per_sec": 10}}}' \
+    >moved/data/one/results/summary_lifecycle_metrics.json
+{
+    head -1 "$cases/results/error_records.csv"
+    grep -m 1 '^llmservingsim,.*,-1,e2e_mean,' "$cases/results/error_records.csv" |
+        sed 's/^llmservingsim,[^,]*,/llmservingsim,far\/away\/one,/'
+} >sampled/error_records.csv
+{
+    head -1 "$cases/results/runtime.csv"
+    grep -m 1 '^llmservingsim,' "$cases/results/runtime.csv" |
+        sed 's/^llmservingsim,[^,]*,/llmservingsim,far\/away\/one,/'
+} >sampled/runtime.csv
+seconds() { # of the point in figure 5, as the page's numbers have it
+    good validate figures --results-dir sampled --output-dir sampled/figures "$@"
+    python3 - sampled/figures/table1_runtime.tex <<'PY'
+import re, sys
+print(re.search(r"LLMServingSim & ([0-9.]+) & ([0-9.]+)", open(sys.argv[1]).read()).group(2))
+PY
+}
+alone=$(seconds)
+[ "$(seconds --data-dir moved/data)" != "$alone" ] || fail "--data-dir changes nothing: $alone"

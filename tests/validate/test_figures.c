@@ -135,6 +135,78 @@ static void medians_are_of_what_a_figure_selects(void **state)
     fig_set_free(&s);
 }
 
+/* ---- what a figure shows of several models and workloads ---------------- */
+
+#define OFFLOAD "H100,,True,0.9,FP16,1,2048"
+#define Q99     "mine/Qwen3-99B"
+
+static struct shown_row {
+    const char *name, *rows;
+    fig_bars_maker *make;
+    bool paper;
+    const char *labels; /* of the places, one after the other */
+    const char *left_out;
+} shown_rows[] = {
+    {"lite workloads stand apart and behind their own",
+     ROW("x", "a", L8, "reasoning", "-1", "e2e_mean", "1", PLAIN)
+         ROW("x", "b", L8, "general-lite", "-1", "e2e_mean", "2", PLAIN)
+             ROW("x", "c", L8, "general", "-1", "e2e_mean", "3", PLAIN)
+                 ROW("x", "d", L8, "mine", "-1", "e2e_mean", "3", PLAIN),
+     fig3_bars, false, "general|general-lite|reasoning|mine|", ""},
+    {"the paper has four workloads",
+     ROW("x", "a", L8, "general", "-1", "e2e_mean", "1", PLAIN)
+         ROW("x", "b", L8, "general-lite", "-1", "e2e_mean", "2", PLAIN)
+             ROW("x", "d", L8, "mine", "-1", "e2e_mean", "3", PLAIN),
+     fig3_bars, true, "general|", ""},
+    {"all with offloading is as usual as all without",
+     ROW("x", "a", L8, "general", "-1", "e2e_mean", "1", OFFLOAD), fig1_bars, false,
+     "Ll-3.1-8B|", ""},
+    {"some with offloading are not shown",
+     ROW("x", "a", M7, "general", "-1", "e2e_mean", "1", OFFLOAD)
+         ROW("x", "b", L8, "general", "-1", "e2e_mean", "1", PLAIN),
+     fig1_bars, false, "Ll-3.1-8B|", ""},
+    {"a model that the paper does not have is named",
+     ROW("x", "a", Q99, "general", "-1", "e2e_mean", "1", PLAIN)
+         ROW("x", "b", L8, "general", "-1", "e2e_mean", "1", PLAIN),
+     fig1_bars, true, "Ll-3.1-8B|", "left out: " Q99},
+    {"or drawn",
+     ROW("x", "a", Q99, "general", "-1", "e2e_mean", "1", PLAIN)
+         ROW("x", "b", L8, "general", "-1", "e2e_mean", "1", PLAIN),
+     fig1_bars, false, "Ll-3.1-8B|Qwen3-99B|", ""},
+    {"no two models have one label",
+     ROW("x", "a", L8, "general", "-1", "e2e_mean", "1", PLAIN) ROW(
+         "x", "b", "meta-llama/Llama-3.1-8B", "general", "-1", "e2e_mean", "1", PLAIN)
+         ROW("x", "c", "other/Llama-3.1-8B", "general", "-1", "e2e_mean", "1", PLAIN),
+     fig1_bars, false,
+     "meta-llama/Llama-3.1-8B|Llama-3.1-8B-Instruct|other/Llama-3.1-8B|", ""},
+    {"long names keep both of their ends",
+     ROW("x", "a", "o/a-model-with-a-very-long-name-base", "general", "-1", "e2e_mean",
+         "1", PLAIN) ROW("x", "b", "o/a-model-with-a-very-long-name-chat", "general",
+                         "-1", "e2e_mean", "1", PLAIN),
+     fig1_bars, false, "a-model-wi..g-name-base|a-model-wi..g-name-chat|", ""},
+};
+
+static void figures_show_all_or_name_what_they_leave_out(void **state)
+{
+    const struct shown_row *r = *state;
+    static struct fig_bars b;
+    struct vt_buf labels = {0};
+    struct fig_simulators sims;
+    struct fig_set s;
+    struct vt_err err;
+
+    begin(&s, r->rows, r->paper);
+    assert_int_equal(fig_simulators(&sims, &s, &err), VT_OK);
+    b.sims = &sims;
+    assert_int_equal(r->make(&b, &s, &err), VT_OK);
+    for (size_t i = 0; i < b.n_places; i++)
+        vt_buf_printf(&labels, "%s|", b.label[i]);
+    assert_string_equal(labels.data, r->labels);
+    assert_string_equal(b.left_out, r->left_out);
+    vt_buf_free(&labels);
+    fig_set_free(&s);
+}
+
 static void configurations_pin_all_but_one(void **state)
 {
     static struct fig_bars b;
@@ -493,13 +565,14 @@ int main(void)
     };
     enum {
         N = VT_COUNT(single) + VT_COUNT(tag_rows) + VT_COUNT(axis_rows) +
-            VT_COUNT(bad_rows)
+            VT_COUNT(bad_rows) + VT_COUNT(shown_rows)
     };
     struct CMUnitTest tests[N];
     size_t n = VT_COUNT(single);
 
     memcpy(tests, single, sizeof(single));
     EACH(tag_rows, tags_follow_their_priority);
+    EACH(shown_rows, figures_show_all_or_name_what_they_leave_out);
     EACH(axis_rows, axes_break_when_they_should);
     EACH(bad_rows, bad_files_are_refused_in_one_line);
     return cmocka_run_group_tests_name("figures", tests, NULL, NULL);

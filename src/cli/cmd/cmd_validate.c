@@ -89,12 +89,44 @@ struct validate_job {
     struct vt_harness_config config;
     char python[MAX_PATH], blis[MAX_PATH], vidur[MAX_PATH], servingsim[MAX_PATH];
     const struct opt_args *args;
+    const char *directory; /* where results go */
+    double saved_s;        /* what simulators took for what is in the files */
 };
 
-static void show_progress(void *user, size_t done, size_t n)
+/* The files of what is over so far. */
+static int save_records(const struct vt_harness *h, const char *directory,
+                        struct vt_err *err)
 {
-    (void)user;
-    cli_progress_count("predicted", done, n);
+    struct vt_buf b = {0};
+    int rc;
+
+    if (h->n_errors == 0)
+        return VT_OK;
+    if ((rc = vt_make_dirs(directory, NULL, err)))
+        return rc;
+    vt_harness_errors_csv(&b, h);
+    if ((rc = cli_save(directory, "error_records.csv", &b, err)))
+        return rc;
+    vt_harness_runtime_csv(&b, h);
+    return cli_save(directory, "runtime.csv", &b, err);
+}
+
+/* What others' simulators took hours for is not lost when a later one is stopped: not
+ * in the files is never more than what took a second. Files that cannot be written are
+ * told of at the end. */
+static void take_so_far(void *user, const struct vt_harness *so_far, size_t n)
+{
+    struct validate_job *j = user;
+    struct vt_err ignored;
+    double took = 0;
+
+    cli_progress_count("predicted", so_far->n_runs, n);
+    for (size_t i = 0; i < so_far->n_runs; i++)
+        took += so_far->run[i].seconds;
+    if (took - j->saved_s < 1 || so_far->n_runs == n)
+        return;
+    (void)save_records(so_far, j->directory, &ignored);
+    j->saved_s = took;
 }
 
 /* Programs run in directories of their own, so that paths must not depend on ours. */
@@ -182,10 +214,11 @@ static int open_job(struct validate_job *j, const struct opt_args *a,
                    .environment = environ,
                    .scratch = cli_scratch(),
                    .tell = o->quiet ? NULL : cli_tell,
-                   .progress = show_progress,
+                   .progress = take_so_far,
                    .change = change_engine,
                    .user = j},
         .args = a,
+        .directory = o->output_dir ? o->output_dir : "results",
     };
     c->blis_binary = absolute_path(j->blis, flag_or_env(o->blis_binary, "BLIS_BINARY"));
     c->vidur_dir = absolute_path(j->vidur, flag_or_env(o->vidur_dir, "VIDUR_DIR"));
@@ -242,24 +275,14 @@ static void put_runs(struct vt_buf *b, const struct vt_harness *h)
 }
 
 static int report_harness(const struct vt_harness *h, const struct vt_experiments *x,
+                          const struct validate_job *j,
                           const struct validate_options *o, struct vt_err *err)
 {
-    const char *directory = o->output_dir ? o->output_dir : "results";
     struct vt_buf b = {0};
-    int rc = VT_OK;
+    int rc = save_records(h, j->directory, err);
 
-    if (h->n_errors > 0) {
-        if ((rc = vt_make_dirs(directory, NULL, err)))
-            return rc;
-        vt_harness_errors_csv(&b, h);
-        if ((rc = cli_save(directory, "error_records.csv", &b, err)))
-            return rc;
-    }
-    if (h->n_errors > 0 && h->n_ok > 0) {
-        vt_harness_runtime_csv(&b, h);
-        if ((rc = cli_save(directory, "runtime.csv", &b, err)))
-            return rc;
-    }
+    if (rc != VT_OK)
+        return rc;
     if (o->json) {
         rc = vt_harness_json(&b, h, err);
     } else {
@@ -267,7 +290,7 @@ static int report_harness(const struct vt_harness *h, const struct vt_experiment
                       "Found %zu experiments\nParsed %zu experiments successfully\n",
                       x->found, x->n);
         put_runs(&b, h);
-        rc = vt_harness_table(&b, h, directory, err);
+        rc = vt_harness_table(&b, h, j->directory, err);
     }
     return cli_print_end(&b, rc, err);
 }
@@ -322,7 +345,7 @@ static int judge_adapters(struct validate_job *j, const struct validate_options 
             if (r->outcome == VT_ADAPTER_OK)
                 engine_warn_extent(&r->extent, &r->known, whose);
         }
-        rc = report_harness(&h, &x, o, err);
+        rc = report_harness(&h, &x, j, o, err);
         vt_harness_free(&h);
     }
     vt_experiments_free(&x);
@@ -349,11 +372,10 @@ static int validate(const struct opt_args *a, struct vt_err *err)
 static void put_drawn(void *user, const char *name, enum vt_drawn result,
                       const char *why)
 {
-    if (result == VT_DRAWN_OK)
-        vt_buf_printf(user, "OK: %s\n", name);
-    else
-        vt_buf_printf(user, "%s: %s (%s)\n",
-                      result == VT_DRAWN_SKIPPED ? "SKIP" : "FAIL", name, why);
+    static const char *const words[] = {"OK", "SKIP", "FAIL"}; /* enum vt_drawn */
+
+    vt_buf_printf(user, *why ? "%s: %s (%s)\n" : "%s: %s%s\n", words[result], name,
+                  why);
 }
 
 /* "a,b" and "a b". */
@@ -382,6 +404,7 @@ static int validate_figures(const struct opt_args *a, struct vt_err *err)
     struct vt_validate_figures job = {
         .results_dir = o->results_dir,
         .metadata = o->metadata,
+        .data_dir = opt_given(a, &o->data_dir) ? o->data_dir : NULL,
         .exclude = excluded,
         .paper = o->paper,
         .scratch = cli_scratch(),

@@ -106,6 +106,7 @@ static int make_picture(struct fig_picture *p, const struct fig_kind *kind,
     rc = kind->bars(b, s, err);
     if (rc == VT_OK)
         rc = fig_bars_script(p, b, err);
+    snprintf(p->note, sizeof(p->note), "%s", b->left_out);
     free(b);
     return rc;
 }
@@ -123,14 +124,15 @@ static int write_file(const struct vt_validate_figures *job, const char *name,
 
 /* What became of a file does not stop others. */
 static enum vt_drawn tell_result(const struct vt_validate_figures *job,
-                                 const char *name, int rc, const struct vt_err *err)
+                                 const char *name, int rc, const char *note,
+                                 const struct vt_err *err)
 {
     enum vt_drawn result = rc == VT_OK       ? VT_DRAWN_OK
                            : rc == VT_ECHECK ? VT_DRAWN_SKIPPED
                                              : VT_DRAWN_FAILED;
 
     if (job->made)
-        job->made(job->user, name, result, rc == VT_OK ? "" : err->msg);
+        job->made(job->user, name, result, rc == VT_OK ? note : err->msg);
     return result;
 }
 
@@ -158,9 +160,9 @@ static void draw_one(struct fig_drawn *d, const struct fig_kind *kind,
     if (rc == VT_OK)
         rc = vt_script_draw(&script, "svg", &d->svg, &err);
     vt_buf_free(&p.script);
-    d->result = tell_result(job, d->name, rc, &err);
+    d->result = tell_result(job, d->name, rc, p.note, &err);
     snprintf(d->why, sizeof(d->why), "%.*s", (int)sizeof(d->why) - 1,
-             rc == VT_OK ? "" : err.msg);
+             rc == VT_OK ? p.note : err.msg);
 }
 
 /* The table or the page, which rc says is in b. */
@@ -170,7 +172,7 @@ static bool finish_text(const struct vt_validate_figures *job, const char *name,
 {
     if (rc == VT_OK)
         rc = write_file(job, name, ending, b, err);
-    return tell_result(job, name, rc, err) != VT_DRAWN_FAILED;
+    return tell_result(job, name, rc, "", err) != VT_DRAWN_FAILED;
 }
 
 int vt_validate_figures(const struct vt_validate_figures *job, size_t *n_failed,

@@ -13,7 +13,7 @@
 
 /* ---- records ------------------------------------------------------------ */
 
-enum { FIG_SUMMARY = -1, FIG_MAX_SIMS = 24 };
+enum { FIG_SUMMARY = -1, FIG_MAX_SIMS = 24, FIG_MAX_PLACES = 24, FIG_LABEL = 24 };
 enum { FIG_E2E_MEAN = 0, FIG_TTFT_MEAN = 3, FIG_ITL_MEAN = 6 };
 
 struct fig_where { /* which simulator on which experiment; 0, NULL: not stated */
@@ -59,7 +59,8 @@ struct fig_set {
     const char *hardware, *workload;
     uint32_t mbt;
     double gpu_mem;
-    bool only_known; /* figures show only models that the paper has */
+    bool cpu_offload;
+    bool paper; /* figures show only models and workloads that the paper has */
 };
 void fig_set_free(struct fig_set *s);
 
@@ -118,8 +119,10 @@ struct fig_model {    /* one of those that the paper knows */
 };
 const struct fig_model *fig_model_find(const char *model); /* NULL: another */
 size_t fig_model_rank(const char *model);                  /* others: VT_COUNT */
-/* "Ll-3.1-8B"; of others what follows the last slash, cut to fit. */
+/* "Ll-3.1-8B"; of others what follows the last slash, its middle cut to fit. */
 void fig_model_label(char *out, size_t size, const char *model);
+/* Where models share a label each gets more of its name, at last a number. */
+void fig_labels_apart(char (*label)[FIG_LABEL], const char *const *model, size_t n);
 bool fig_model_is_moe(const char *model);
 uint32_t fig_default_tp(const char *model); /* 0: not known */
 /* general-lite is general. Returns a static string or its argument. */
@@ -128,23 +131,24 @@ const char *fig_hardware_label(const char *hardware); /* A100-80GB is A100 */
 
 /* ---- bars --------------------------------------------------------------- */
 
-enum { FIG_MAX_PANELS = 3, FIG_MAX_PLACES = 24, FIG_MAX_TEAMS = 5 };
+enum { FIG_MAX_PANELS = 3, FIG_MAX_TEAMS = 5 };
 
 struct fig_bars { /* grouped bars in panels side by side */
     size_t n_panels, n_places, n_teams;
     const struct fig_simulators *sims;
     int metric[FIG_MAX_PANELS];
-    char label[FIG_MAX_PLACES][24]; /* under a group of bars */
-    double at[FIG_MAX_PLACES];      /* its middle */
-    struct {                        /* places that belong together, named below them */
+    char label[FIG_MAX_PLACES][FIG_LABEL]; /* under a group of bars */
+    double at[FIG_MAX_PLACES];             /* its middle */
+    struct { /* places that belong together, named below them */
         const char *title;
         size_t first, n;
     } team[FIG_MAX_TEAMS];
     /* NAN: no bar */
     double value[FIG_MAX_PANELS][FIG_MAX_PLACES][FIG_MAX_SIMS];
-    bool noted;       /* bars below 2 % of some simulators get their number */
-    char title[64];   /* above the panels; "": as the metric is called */
-    double height_in; /* as the paper has it */
+    char left_out[160]; /* models that are not shown, as a sentence ends; "": none */
+    bool noted;         /* bars below 2 % of some simulators get their number */
+    char title[64];     /* above the panels; "": as the metric is called */
+    double height_in;   /* as the paper has it */
 };
 void fig_bars_clear(struct fig_bars *b);
 size_t fig_bars_count(const struct fig_bars *b, size_t panel);
@@ -169,6 +173,7 @@ struct fig_break fig_break_of(const struct fig_bars *b, size_t panel);
 struct fig_picture { /* a figure's script; the caller frees it */
     struct vt_buf script;
     double width_in, height_in;
+    char note[200]; /* what is not in it; "": nothing */
 };
 
 /* Which values become the bars; b->sims says of whom. VT_ECHECK: there are none. */
@@ -229,7 +234,7 @@ int fig_runtime_quartiles(double out[3], bool *any, const struct fig_set *s,
 struct fig_drawn {            /* one figure as it turned out */
     const char *name, *title; /* name: of its files */
     enum vt_drawn result;
-    char why[256];
+    char why[256];     /* not made, or of what was made: what is missing in it */
     struct vt_buf svg; /* empty unless drawn */
 };
 int fig_page(struct vt_buf *b, const struct fig_set *s,

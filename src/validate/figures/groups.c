@@ -30,8 +30,29 @@ size_t fig_bars_count(const struct fig_bars *b, size_t panel)
 
 /* ---- selecting ---------------------------------------------------------- */
 
-/* What a figure takes, and under which text: NULL leaves the row out. */
-typedef const char *place_of(const struct fig_set *s, const struct fig_where *w);
+/* What a figure takes: under which text a row's bar stands (NULL: nowhere), in which
+ * order texts stand, and whose models are left out, which it then says. */
+struct taken {
+    const char *(*place)(const struct fig_set *s, const struct fig_where *w);
+    size_t (*rank)(const char *text);
+    bool (*has_model)(const struct fig_set *s, const char *model);
+    enum { PICK_FIRST, PICK_MEDIAN } pick;
+};
+
+static const char *place_of(const struct taken *t, const struct fig_set *s,
+                            const struct fig_error *e)
+{
+    return e->stage == FIG_SUMMARY ? t->place(s, &e->at) : NULL;
+}
+
+static size_t rank_among(const char *text, const char *const *known, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && strcmp(text, known[i]) != 0)
+        i++;
+    return i;
+}
 
 static bool is_usual_hardware(const struct fig_set *s, const struct fig_where *w)
 {
@@ -50,16 +71,29 @@ static bool is_default(const struct fig_where *w)
     return strcmp(w->tag, "default") == 0;
 }
 
-/* With the paper's models at hand, others are left out. */
-static bool is_shown(const struct fig_set *s, const struct fig_where *w)
+static bool has_known(const struct fig_set *s, const char *model)
 {
-    return !s->only_known || fig_model_find(w->model);
+    return !s->paper || fig_model_find(model);
+}
+
+static bool has_any(const struct fig_set *s, const char *model)
+{
+    (void)s;
+    (void)model;
+    return true;
+}
+
+/* Of the models it knows, the paper compares workloads of these only. */
+static bool has_workloads(const struct fig_set *s, const char *model)
+{
+    const struct fig_model *m = fig_model_find(model);
+
+    return m ? m->in_workloads : !s->paper;
 }
 
 static const char *by_model(const struct fig_set *s, const struct fig_where *w)
 {
-    return is_usual_hardware(s, w) && is_usual_workload(s, w) && is_default(w) &&
-                   is_shown(s, w)
+    return is_usual_hardware(s, w) && is_usual_workload(s, w) && is_default(w)
                ? w->model
                : NULL;
 }
@@ -71,19 +105,25 @@ static const char *by_hardware(const struct fig_set *s, const struct fig_where *
                : NULL;
 }
 
+static const char *const paper_workloads[] = {"general", "codegen", "roleplay",
+                                              "reasoning"};
+
+/* Here general-lite is not general: its requests are shorter, which is the subject. */
 static const char *by_workload(const struct fig_set *s, const struct fig_where *w)
 {
-    const struct fig_model *m = fig_model_find(w->model);
+    bool of_paper = rank_among(w->workload, paper_workloads,
+                               VT_COUNT(paper_workloads)) < VT_COUNT(paper_workloads);
 
-    if (!is_usual_hardware(s, w) || !is_default(w) || w->dp > 1)
-        return NULL;
-    return (m ? m->in_workloads : !s->only_known) ? fig_workload_family(w->workload)
-                                                  : NULL;
+    return is_usual_hardware(s, w) && is_default(w) && w->dp <= 1 &&
+                   (of_paper || !s->paper)
+               ? w->workload
+               : NULL;
 }
 
 static const char *by_any_model(const struct fig_set *s, const struct fig_where *w)
 {
-    return is_shown(s, w) ? w->model : NULL;
+    (void)s;
+    return w->model;
 }
 
 /* ---- placing ------------------------------------------------------------ */
@@ -91,8 +131,30 @@ static const char *by_any_model(const struct fig_set *s, const struct fig_where 
 struct places { /* distinct texts; they belong to the set */
     const char *of[FIG_MAX_PLACES];
     size_t n;
-    size_t n_left; /* too many to show */
 };
+
+static bool places_have(const struct places *p, const char *text)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (strcmp(p->of[i], text) == 0)
+            return true;
+    return false;
+}
+
+/* Known texts in their order, then others by name. */
+static void places_add(struct places *p, const char *text, const struct taken *t)
+{
+    size_t k = p->n++;
+
+    for (; k > 0; k--) {
+        size_t mine = t->rank(text), other = t->rank(p->of[k - 1]);
+
+        if (mine > other || (mine == other && strcmp(text, p->of[k - 1]) > 0))
+            break;
+        p->of[k] = p->of[k - 1];
+    }
+    p->of[k] = text;
+}
 
 bool fig_bars_has(const struct fig_bars *b, const struct fig_where *w)
 {
@@ -102,43 +164,55 @@ bool fig_bars_has(const struct fig_bars *b, const struct fig_where *w)
     return false;
 }
 
-/* Known texts in their order, then others by name. */
-typedef size_t rank_of(const char *text);
-
-static void find_places(struct places *p, const struct fig_bars *b,
-                        const struct fig_set *s, place_of *place, rank_of *rank)
+/* What the figure shows, and what of it there is no room or no wish for. */
+static void find_places(struct places *p, struct places *left, const struct fig_bars *b,
+                        const struct fig_set *s, const struct taken *t)
 {
-    *p = (struct places){0};
+    *p = *left = (struct places){0};
     for (size_t i = 0; i < s->n_errors; i++) {
         const struct fig_error *e = &s->error[i];
-        const char *text = e->stage == FIG_SUMMARY ? place(s, &e->at) : NULL;
-        size_t k = 0;
+        const char *text = place_of(t, s, e);
+        bool shown;
 
-        if (!text || !fig_bars_has(b, &e->at))
+        if (!text || !fig_bars_has(b, &e->at) || places_have(p, text))
             continue;
-        while (k < p->n && strcmp(p->of[k], text) != 0)
-            k++;
-        if (k < p->n || p->n == FIG_MAX_PLACES) {
-            p->n_left += k == p->n;
+        shown = t->has_model(s, e->at.model);
+        if (shown && p->n < FIG_MAX_PLACES) {
+            places_add(p, text, t);
             continue;
         }
-        for (; k > 0; k--) {
-            size_t mine = rank(text), other = rank(p->of[k - 1]);
-
-            if (mine > other || (mine == other && strcmp(text, p->of[k - 1]) > 0))
-                break;
-            p->of[k] = p->of[k - 1];
-        }
-        p->of[k] = text;
-        p->n++;
+        text = shown ? text : e->at.model;
+        if (left->n < FIG_MAX_PLACES && !places_have(left, text))
+            places_add(left, text, t);
     }
 }
 
-enum pick { PICK_FIRST, PICK_MEDIAN };
+static void name_left_out(struct fig_bars *b, const struct places *left)
+{
+    struct vt_buf text = {.max = sizeof(b->left_out) - 16};
+    size_t n = 0;
 
-static int one_value(double *out, const struct fig_set *s, place_of *place,
+    for (; n < left->n; n++) {
+        size_t before = text.len;
+
+        vt_buf_printf(&text, "%s%s", n > 0 ? ", " : "left out: ", left->of[n]);
+        if (text.failed) {
+            text.len = before;
+            break;
+        }
+    }
+    if (left->n > 0)
+        snprintf(b->left_out, sizeof(b->left_out), "%.*s", (int)text.len,
+                 text.data ? text.data : "");
+    if (n < left->n)
+        snprintf(b->left_out + text.len, sizeof(b->left_out) - text.len,
+                 " and %zu more", left->n - n);
+    vt_buf_free(&text);
+}
+
+static int one_value(double *out, const struct fig_set *s, const struct taken *t,
                      const char *text, const char *simulator, int metric,
-                     enum pick pick, struct vt_err *err)
+                     struct vt_err *err)
 {
     struct values x = {0};
     int rc = VT_OK;
@@ -147,14 +221,13 @@ static int one_value(double *out, const struct fig_set *s, place_of *place,
         const struct fig_error *e = &s->error[i];
         const char *here;
 
-        if (e->metric != metric || e->stage != FIG_SUMMARY ||
-            strcmp(e->at.simulator, simulator) != 0)
+        if (e->metric != metric || strcmp(e->at.simulator, simulator) != 0)
             continue;
-        here = place(s, &e->at);
-        if (!here || strcmp(here, text) != 0)
+        here = place_of(t, s, e);
+        if (!here || strcmp(here, text) != 0 || !t->has_model(s, e->at.model))
             continue;
         rc = values_add(&x, e->mape, err);
-        if (pick == PICK_FIRST)
+        if (t->pick == PICK_FIRST)
             break;
     }
     *out = values_quantile(&x, 50);
@@ -163,8 +236,7 @@ static int one_value(double *out, const struct fig_set *s, place_of *place,
 }
 
 static int fill_bars(struct fig_bars *b, const struct places *at,
-                     const struct fig_set *s, place_of *place, enum pick pick,
-                     struct vt_err *err)
+                     const struct fig_set *s, const struct taken *t, struct vt_err *err)
 {
     int rc = VT_OK;
 
@@ -174,23 +246,14 @@ static int fill_bars(struct fig_bars *b, const struct places *at,
     for (size_t p = 0; p < b->n_panels; p++)
         for (size_t i = 0; i < at->n; i++)
             for (size_t k = 0; k < b->sims->n && rc == VT_OK; k++)
-                rc = one_value(&b->value[p][i][k], s, place, at->of[i],
-                               b->sims->of[k].name, b->metric[p], pick, err);
+                rc = one_value(&b->value[p][i][k], s, t, at->of[i], b->sims->of[k].name,
+                               b->metric[p], err);
     if (rc == VT_OK && fig_bars_count(b, 0) + fig_bars_count(b, 1) == 0)
         rc = vt_fail(err, VT_ECHECK, "insufficient data");
     return rc;
 }
 
 /* ---- the figures -------------------------------------------------------- */
-
-static size_t rank_among(const char *text, const char *const *known, size_t n)
-{
-    size_t i = 0;
-
-    while (i < n && strcmp(text, known[i]) != 0)
-        i++;
-    return i;
-}
 
 static size_t hardware_rank(const char *text)
 {
@@ -199,31 +262,38 @@ static size_t hardware_rank(const char *text)
     return rank_among(text, known, VT_COUNT(known));
 }
 
+/* A lite one stands behind what it is a lite one of. */
 static size_t workload_rank(const char *text)
 {
-    static const char *const known[] = {"general", "codegen", "roleplay", "reasoning"};
+    const char *family = fig_workload_family(text);
 
-    return rank_among(text, known, VT_COUNT(known));
+    return 2 * rank_among(family, paper_workloads, VT_COUNT(paper_workloads)) +
+           (strcmp(family, text) != 0);
 }
 
-static int make_bars(struct fig_bars *b, const struct fig_set *s, place_of *place,
-                     rank_of *rank, enum pick pick, struct vt_err *err)
+static int make_bars(struct fig_bars *b, const struct fig_set *s, const struct taken *t,
+                     struct vt_err *err)
 {
-    struct places at;
+    struct places at, left;
 
     fig_bars_clear(b);
-    find_places(&at, b, s, place, rank);
+    find_places(&at, &left, b, s, t);
+    name_left_out(b, &left);
     for (size_t i = 0; i < at.n; i++)
-        if (rank == fig_model_rank)
+        if (t->rank == fig_model_rank)
             fig_model_label(b->label[i], sizeof(b->label[i]), at.of[i]);
         else
             snprintf(b->label[i], sizeof(b->label[i]), "%s", at.of[i]);
-    return fill_bars(b, &at, s, place, pick, err);
+    if (t->rank == fig_model_rank)
+        fig_labels_apart(b->label, at.of, at.n);
+    return fill_bars(b, &at, s, t, err);
 }
 
 int fig1_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
 {
-    int rc = make_bars(b, s, by_model, fig_model_rank, PICK_FIRST, err);
+    static const struct taken models = {by_model, fig_model_rank, has_known,
+                                        PICK_FIRST};
+    int rc = make_bars(b, s, &models, err);
 
     b->noted = true;
     return rc;
@@ -231,12 +301,16 @@ int fig1_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
 
 int fig2_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
 {
-    return make_bars(b, s, by_hardware, hardware_rank, PICK_MEDIAN, err);
+    static const struct taken gpus = {by_hardware, hardware_rank, has_any, PICK_MEDIAN};
+
+    return make_bars(b, s, &gpus, err);
 }
 
 int fig3_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
 {
-    int rc = make_bars(b, s, by_workload, workload_rank, PICK_MEDIAN, err);
+    static const struct taken workloads = {by_workload, workload_rank, has_workloads,
+                                           PICK_MEDIAN};
+    int rc = make_bars(b, s, &workloads, err);
 
     b->height_in = 4;
     return rc;
@@ -244,5 +318,8 @@ int fig3_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
 
 int fig6_bars(struct fig_bars *b, const struct fig_set *s, struct vt_err *err)
 {
-    return make_bars(b, s, by_any_model, fig_model_rank, PICK_MEDIAN, err);
+    static const struct taken models = {by_any_model, fig_model_rank, has_known,
+                                        PICK_MEDIAN};
+
+    return make_bars(b, s, &models, err);
 }

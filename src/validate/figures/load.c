@@ -91,20 +91,32 @@ const struct fig_truth *fig_truth_of(const struct fig_set *s, const char *folder
     return NULL;
 }
 
-static int load_truths(struct fig_set *s, struct vt_err *err)
+static bool find_truth(const char *folder, struct fig_truth *t)
+{
+    return read_truth(folder, "results/summary_lifecycle_metrics.json", t) ||
+           read_truth(folder, "inference-perf-data/summary_lifecycle_metrics.json", t);
+}
+
+/* Records name a directory as it was called where they were made: what is there, or the
+ * one of that name below `data_dir`. */
+static int load_truths(struct fig_set *s, const char *data_dir, struct vt_err *err)
 {
     const char *last = NULL;
     int rc = VT_OK;
 
     for (size_t i = 0; i < s->n_errors && rc == VT_OK; i++) {
         struct fig_truth t = {.folder = s->error[i].at.folder};
+        const char *moved;
 
         if (last == t.folder || fig_truth_of(s, t.folder))
             continue;
         last = t.folder;
-        if (!read_truth(t.folder, "results/summary_lifecycle_metrics.json", &t) &&
-            !read_truth(t.folder, "inference-perf-data/summary_lifecycle_metrics.json",
-                        &t))
+        moved = strrchr(t.folder, '/');
+        moved = moved ? moved + 1 : t.folder;
+        moved = data_dir ? path_in(&s->arena, data_dir, moved) : NULL;
+        if (data_dir && !moved)
+            return vt_nomem(err);
+        if (!(moved && find_truth(moved, &t)) && !find_truth(t.folder, &t))
             continue;
         rc = vt_grow(&s->truth, &s->cap_truths, s->n_truths + 1, sizeof(t), err);
         if (rc == VT_OK)
@@ -178,6 +190,11 @@ static bool same_mbt(const struct fig_where *a, const struct fig_where *b)
     return a->mbt == b->mbt;
 }
 
+static bool same_offload(const struct fig_where *a, const struct fig_where *b)
+{
+    return a->cpu_offload == b->cpu_offload;
+}
+
 static bool same_gpu_mem(const struct fig_where *a, const struct fig_where *b)
 {
     return fabs(a->gpu_mem - b->gpu_mem) < 1e-9;
@@ -222,8 +239,8 @@ static void tag_text(char *out, size_t size, const struct fig_set *s,
         snprintf(out, size, "default");
     else if (w->mbt != 0 && w->mbt != s->mbt)
         snprintf(out, size, "mbt=%u", w->mbt);
-    else if (w->cpu_offload)
-        snprintf(out, size, "cpu-offload");
+    else if (w->cpu_offload != s->cpu_offload)
+        snprintf(out, size, w->cpu_offload ? "cpu-offload" : "no-offload");
     else if (w->gpu_mem > 0 && fabs(w->gpu_mem - s->gpu_mem) > 1e-9)
         snprintf(out, size, "gpu-%g", w->gpu_mem);
     else if (w->dp > 1 && fig_model_is_moe(w->model))
@@ -251,7 +268,8 @@ int fig_prepare(struct fig_set *s, bool paper, struct vt_err *err)
     s->workload = fig_workload_family(usual_row(s, paper, same_workload)->workload);
     s->mbt = usual_row(s, paper, same_mbt)->mbt;
     s->gpu_mem = usual_row(s, paper, same_gpu_mem)->gpu_mem;
-    s->only_known = paper;
+    s->cpu_offload = usual_row(s, paper, same_offload)->cpu_offload;
+    s->paper = paper;
     for (size_t i = 0; i < s->n_errors; i++) {
         struct fig_where *w = &s->error[i].at;
 
@@ -276,7 +294,7 @@ int fig_load(struct fig_set *s, const struct vt_validate_figures *job,
         (rc = read_in(s, dir, "runtime.csv", fig_read_runtimes, err)) ||
         (rc = replace_sampled(s, dir, err)) ||
         (job->metadata && (rc = read_csv(s, job->metadata, fig_read_metadata, err))) ||
-        (rc = load_truths(s, err)))
+        (rc = load_truths(s, job->data_dir, err)))
         return rc;
     return fig_prepare(s, job->paper, err);
 }

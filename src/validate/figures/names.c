@@ -136,15 +136,68 @@ size_t fig_model_rank(const char *model)
     return m ? (size_t)(m - models) : VT_COUNT(models);
 }
 
+/* Whether a text ends within a character there. */
+static bool is_inside(const char *at)
+{
+    return ((unsigned char)*at & 0xC0) == 0x80;
+}
+
+/* The text, or its two ends where it is too long: names differ in both. */
+static void fit_label(char *out, size_t size, const char *text)
+{
+    size_t len = strlen(text), head = (size - 3) / 2, tail = size - 3 - head;
+
+    if (len < size) {
+        snprintf(out, size, "%s", text);
+        return;
+    }
+    while (head > 0 && is_inside(text + head))
+        head--;
+    while (tail > 0 && is_inside(text + len - tail))
+        tail--;
+    snprintf(out, size, "%.*s..%s", (int)head, text, text + len - tail);
+}
+
 void fig_model_label(char *out, size_t size, const char *model)
 {
     const struct fig_model *m = fig_model_find(model);
     const char *name = strrchr(model, '/');
 
-    name = m ? m->label : name ? name + 1 : model;
-    snprintf(out, size, "%s", name);
-    for (size_t n = strlen(out); n > 0 && ((unsigned char)out[n - 1] & 0x80); n--)
-        out[n - 1] = '\0'; /* a character may have been cut */
+    fit_label(out, size, m ? m->label : name ? name + 1 : model);
+}
+
+static bool is_label_of_other(char (*label)[FIG_LABEL], size_t n, size_t i)
+{
+    for (size_t k = 0; k < n; k++)
+        if (k != i && strcmp(label[k], label[i]) == 0)
+            return true;
+    return false;
+}
+
+void fig_labels_apart(char (*label)[FIG_LABEL], const char *const *model, size_t n)
+{
+    bool same[FIG_MAX_PLACES];
+
+    for (int whole = 0; whole < 2; whole++) {
+        for (size_t i = 0; i < n; i++)
+            same[i] = is_label_of_other(label, n, i);
+        for (size_t i = 0; i < n; i++) {
+            const char *slash = strrchr(model[i], '/');
+
+            if (same[i])
+                fit_label(label[i], FIG_LABEL, slash && !whole ? slash + 1 : model[i]);
+        }
+    }
+    for (size_t i = 1; i < n; i++) /* names that differ in their middle only */
+        if (is_label_of_other(label, i + 1, i)) {
+            char number[8];
+            size_t len = strlen(label[i]);
+            int digits = snprintf(number, sizeof(number), " #%u", (unsigned)i % 1000);
+
+            len =
+                len + (size_t)digits < FIG_LABEL ? len : FIG_LABEL - 1 - (size_t)digits;
+            memcpy(label[i] + len, number, (size_t)digits + 1);
+        }
 }
 
 bool fig_model_is_moe(const char *model)

@@ -289,9 +289,12 @@ int fig_page(struct vt_buf *b, const struct fig_set *s,
         bool narrow = strcmp(d->name, "fig5_pareto") == 0;
 
         vt_buf_printf(b, "<h2 id=\"%s\">%s</h2>\n", d->name, d->title);
-        if (vt_html_figure(b, narrow ? " class=narrow" : "", &d->svg))
+        if (!vt_html_figure(b, narrow ? " class=narrow" : "", &d->svg))
+            vt_buf_str(b, "<p class=left>Not drawn: ");
+        else if (*d->why)
+            vt_buf_str(b, "<p class=left>In this figure ");
+        else
             continue;
-        vt_buf_str(b, "<p class=left>Not drawn: ");
         vt_html_text(b, d->why);
         vt_buf_str(b, ".</p>\n");
     }
