@@ -124,7 +124,7 @@ void vt_learn_json(struct vt_buf *b, const struct vt_learn *l);
 int vt_learn_profile(struct vt_buf *b, const struct vt_learn *l, const char *name,
                      const char *description, struct vt_err *err) VT_MUST_CHECK;
 /* One page that needs nothing else. */
-int vt_learn_page(const struct vt_learn *l, const char *title, const char *scratch,
-                  const char *path, struct vt_err *err) VT_MUST_CHECK;
+int vt_learn_page(const struct vt_learn *l, const char *title, const char *path,
+                  struct vt_err *err) VT_MUST_CHECK;
 
 #endif

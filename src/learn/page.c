@@ -2,194 +2,221 @@
 #include "learn/learn.h"
 
 #include <math.h>
-#include <string.h>
 
-static const char style[] =
-    "body{font:15px/1.5 system-ui,sans-serif;color:#222;max-width:1120px;"
-    "margin:2em auto;padding:0 1em}\n"
-    "h1{font-size:1.5em;margin-bottom:0}h2{font-size:1.15em;margin-top:2em}\n"
-    "p.sub{color:#666;margin-top:.2em}p.bad{color:#a00;font-weight:600}\n"
-    "table{border-collapse:collapse;margin:1em 0;font-variant-numeric:tabular-nums}\n"
-    "th,td{padding:.25em .6em;text-align:right;white-space:nowrap;border-bottom:1px "
-    "solid #ddd}\n"
-    "th:first-child,td:first-child,td.about{text-align:left}\n"
-    "thead th{border-bottom:2px solid #777}tr.sum td{font-weight:600}\n"
-    "tr.odd td{color:#999}figure{margin:1em 0}figure svg{width:85%;height:auto}\n";
+#include "page/page.h"
 
 /* ---- tables ------------------------------------------------------------- */
 
 static void put_fact(struct vt_buf *b, const char *what, int digits, double v)
 {
-    vt_buf_printf(b, "<tr><td>%s</td><td>", what);
     if (v > 0)
-        vt_buf_printf(b, "%.*f", digits, v);
+        vt_page_fact(b, what, "%.*f", digits, v);
     else
-        vt_buf_str(b, "not known");
-    vt_buf_str(b, "</td></tr>\n");
+        vt_page_fact(b, what, "not known");
 }
 
 static void put_server(struct vt_buf *b, const struct vt_learn *l)
 {
     const struct vt_meta *m = &l->engine;
 
-    vt_buf_str(b, "<h2>Server</h2>\n<table><tbody>\n<tr><td>model</td><td>");
-    vt_html_text(b, m->model ? m->model : "not told");
-    vt_buf_str(b, "</td></tr>\n<tr><td>vLLM</td><td>");
-    vt_html_text(b, m->vllm_version ? m->vllm_version : "not told");
-    vt_buf_str(b, "</td></tr>\n");
+    vt_page_section(b, "server", "Server", NULL);
+    vt_page_facts_begin(b);
+    vt_page_fact(b, "model", "%s", m->model ? m->model : "not told");
+    vt_page_fact(b, "vLLM", "%s", m->vllm_version ? m->vllm_version : "not told");
     put_fact(b, "KV blocks", 0, m->num_gpu_blocks);
     put_fact(b, "tokens in a block", 0, m->block_size);
     put_fact(b, "max_model_len", 0, m->max_model_len);
     put_fact(b, "max_num_seqs", 0, m->max_num_seqs);
     put_fact(b, "max_num_batched_tokens", 0, m->max_num_batched_tokens);
-    vt_buf_printf(b, "<tr><td>clock</td><td>%s</td></tr>\n",
-                  vt_clock_name(l->fit.clock));
+    vt_page_fact(b, "clock", "%s", vt_clock_name(l->fit.clock));
     put_fact(b, "ms a token of one stream, at first", 3, l->pace_ms[0]);
     put_fact(b, "ms a token of one stream, at last", 3, l->pace_ms[2]);
-    vt_buf_str(b, "</tbody></table>\n");
+    vt_page_facts_end(b);
 }
 
-static void put_errors(struct vt_buf *b, const struct vt_crossval_row *r,
-                       const char *sign)
+static const char *const heads[] = {"<load",  "<",      "requests", "TTFT ms",
+                                    "ITL ms", "E2E ms", "E2E %",    "TTFT %",
+                                    "p99 %",  "ITL %",  "p99 %",    "req/s %"};
+
+static void put_errors(struct vt_page_table *t, const struct vt_crossval_row *r,
+                       bool sign)
 {
     const double v[] = {r->e2e, r->ttft,    r->ttft_p99,
                         r->itl, r->itl_p99, r->throughput};
 
     for (size_t i = 0; i < VT_COUNT(v); i++)
-        vt_buf_printf(b, *sign ? "<td>%+.1f</td>" : "<td>%.1f</td>", v[i]);
+        vt_page_cell(t, sign ? "%+.1f" : "%.1f", v[i]);
 }
 
-static void put_sum(struct vt_buf *b, const char *name, const struct vt_crossval_row *r)
+static void put_sum(struct vt_page_table *t, const char *name,
+                    const struct vt_crossval_row *r)
 {
-    vt_buf_printf(b,
-                  "<tr class=sum><td>%s</td><td></td><td></td><td></td><td></td>"
-                  "<td></td>",
-                  name);
-    put_errors(b, r, "");
-    vt_buf_str(b, "</tr>\n");
+    vt_page_row(t, "sum");
+    vt_page_cell(t, "%s", name);
+    for (int i = 0; i < 5; i++)
+        vt_page_cell(t, "%s", "");
+    put_errors(t, r, false);
 }
 
-static void put_loads(struct vt_buf *b, const struct vt_learn *l,
-                      enum vt_learn_part part)
+static void put_loads(struct vt_page_table *t, struct vt_buf *b,
+                      const struct vt_learn *l, enum vt_learn_part part)
 {
-    vt_buf_str(b, "<table><thead><tr><th>load</th><th></th><th>requests</th>"
-                  "<th>TTFT ms</th><th>ITL ms</th><th>E2E ms</th><th>E2E %</th>"
-                  "<th>TTFT %</th><th>p99 %</th><th>ITL %</th><th>p99 %</th>"
-                  "<th>req/s %</th></tr></thead><tbody>\n");
+    vt_page_table_begin(t, b, heads, VT_COUNT(heads));
     for (size_t i = 0; i < l->n; i++) {
         const struct vt_learn_load *q = &l->load[i];
 
         if (q->part != part)
             continue;
-        vt_buf_printf(b,
-                      "<tr%s><td>%s</td><td class=about>%s%s</td><td>%zu</td>"
-                      "<td>%.1f</td><td>%.2f</td><td>%.0f</td>",
-                      q->odd ? " class=odd" : "", q->name, q->about,
-                      q->odd ? " (odd, left out)" : "", q->measured.n,
-                      q->real.ttft.mean, q->real.itl.mean, q->real.e2e.mean);
-        put_errors(b, &q->error, "+");
-        vt_buf_str(b, "</tr>\n");
+        vt_page_row(t, q->odd ? "odd" : NULL);
+        vt_page_cell(t, "%s", q->name);
+        vt_page_cell(t, "%s%s", q->about, q->odd ? " (odd, left out)" : "");
+        vt_page_cell(t, "%zu", q->measured.n);
+        vt_page_cell(t, "%.1f", q->real.ttft.mean);
+        vt_page_cell(t, "%.2f", q->real.itl.mean);
+        vt_page_cell(t, "%.0f", q->real.e2e.mean);
+        put_errors(t, &q->error, true);
     }
 }
 
 /* ---- the figure --------------------------------------------------------- */
 
-static void put_points(struct vt_buf *b, const struct vt_learn *l,
-                       enum vt_learn_part part, size_t stat)
-{
-    /* mean and p99 */
-    static const size_t of[] = {0, VT_N_PARTS - 1};
+struct cloud { /* one metric of one part: each load's mean and p99 */
+    double *x, *y;
+    const char **text;
+    size_t n;
+};
 
+static int cloud_make(struct cloud *c, struct vt_arena *a, const struct vt_learn *l,
+                      enum vt_learn_part part, size_t stat, struct vt_err *err)
+{
+    static const size_t of[] = {0, VT_N_PARTS - 1}; /* mean and p99 */
+
+    c->x = vt_arena_alloc(a, 2 * l->n * sizeof(*c->x) + 1);
+    c->y = vt_arena_alloc(a, 2 * l->n * sizeof(*c->y) + 1);
+    c->text = vt_arena_alloc(a, 2 * l->n * sizeof(*c->text) + 1);
+    if (!c->x || !c->y || !c->text)
+        return vt_nomem(err);
+    c->n = 0;
     for (size_t i = 0; i < l->n; i++)
         for (size_t k = 0; k < VT_COUNT(of) && l->load[i].part == part; k++) {
+            char text[160];
             double x = vt_part_of(vt_stat_of(&l->load[i].real, stat), of[k]);
             double y = vt_part_of(vt_stat_of(&l->load[i].predicted, stat), of[k]);
 
-            if (x > 0 && y > 0)
-                vt_buf_printf(b, "%.6g %.6g\n", x, y);
+            if (!(x > 0 && y > 0))
+                continue;
+            (void)snprintf(text, sizeof(text), "%s, %s: %s", l->load[i].name,
+                           vt_stat_rows[stat].label, vt_parts[of[k]].key);
+            c->x[c->n] = x;
+            c->y[c->n] = y;
+            if (vt_arena_text(a, text, &c->text[c->n], err) != VT_OK)
+                return err->code;
+            c->n++;
         }
-    vt_buf_str(b, "e\n");
+    return VT_OK;
 }
 
-/* Predicted over measured, each load's mean and p99. */
-static void put_script(struct vt_buf *b, const struct vt_learn *l)
+/* Predicted over measured, and the line on which they are the same. */
+static int put_figure(struct vt_buf *b, const struct vt_learn *l, struct vt_err *err)
 {
     static const size_t of[] = {0, 2, 3}; /* TTFT, ITL, E2E in vt_stat_rows */
-    static const char *const colour[] = {"#c1272d", "#0072b2", "#1b7837"};
+    static const char *const parts[] = {"not seen", "made from"};
+    enum { N = 2 * VT_COUNT(of) };
+    struct vt_plot_series series[N + 1] = {0};
+    double same[2] = {INFINITY, -INFINITY};
+    struct vt_arena a = {0};
+    char names[N][64];
+    size_t n = 0;
+    int rc = VT_OK;
 
-    vt_buf_str(b, "set logscale xy\nset key left top\nset grid lc rgb '#dddddd'\n"
-                  "set xlabel 'measured, ms'\nset ylabel 'predicted, ms'\n"
-                  "plot x with lines lc rgb '#888888' title 'as measured'");
-    for (size_t i = 0; i < VT_COUNT(of); i++)
-        vt_buf_printf(b,
-                      ", '-' using 1:2 with points pt 6 ps 0.7 lc rgb '%s' notitle"
-                      ", '-' using 1:2 with points pt 7 ps 0.9 lc rgb '%s' title "
-                      "'%s, mean and p99'",
-                      colour[i], colour[i], vt_stat_rows[of[i]].label);
-    vt_buf_str(b, "\n");
-    for (size_t i = 0; i < VT_COUNT(of); i++) {
-        put_points(b, l, VT_LEARN_FITTED, of[i]);
-        put_points(b, l, VT_LEARN_UNSEEN, of[i]);
+    for (size_t i = 0; i < N && rc == VT_OK; i++) {
+        enum vt_learn_part part = i % 2 ? VT_LEARN_FITTED : VT_LEARN_UNSEEN;
+        struct cloud c = {0};
+
+        if ((rc = cloud_make(&c, &a, l, part, of[i / 2], err)) != VT_OK || c.n == 0)
+            continue;
+        (void)snprintf(names[i], sizeof(names[i]), "%s, %s",
+                       vt_stat_rows[of[i / 2]].label, parts[i % 2]);
+        series[n++] = (struct vt_plot_series){.name = names[i],
+                                              .x = c.x,
+                                              .y = c.y,
+                                              .text = c.text,
+                                              .n = c.n,
+                                              .colour = (uint32_t)i / 2 + 1,
+                                              .hidden = i % 2};
+        for (size_t k = 0; k < c.n; k++) {
+            same[0] = fmin(same[0], fmin(c.x[k], c.y[k]));
+            same[1] = fmax(same[1], fmax(c.x[k], c.y[k]));
+        }
     }
-}
-
-static int put_figure(struct vt_buf *b, const struct vt_learn *l, const char *scratch,
-                      struct vt_err *err)
-{
-    struct vt_buf text = {0}, svg = {0};
-    struct vt_script script = {.name = "learned", .aspect = 0.62, .scratch = scratch};
-    int rc;
-
-    put_script(&text, l);
-    script.text = text.data;
-    rc = text.failed ? vt_nomem(err) : vt_script_draw(&script, "svg", &svg, err);
-    if (rc == VT_OK)
-        vt_html_figure(b, "", &svg);
-    if (rc == VT_EIO) { /* the page is worth something without gnuplot */
-        vt_buf_str(b, "<p class=sub>Not drawn: ");
-        vt_html_text(b, err->msg);
-        vt_buf_str(b, "</p>\n");
-        rc = VT_OK;
+    if (rc == VT_OK && n > 0) {
+        series[n++] = (struct vt_plot_series){.name = "as measured",
+                                              .x = same,
+                                              .y = same,
+                                              .n = 2,
+                                              .kind = VT_PLOT_LINES,
+                                              .styled = true,
+                                              .dash = true,
+                                              .colour = 8};
+        vt_page_plot(b,
+                     &(struct vt_plot){
+                         .id = "learned",
+                         .kind = VT_PLOT_POINTS,
+                         .title = "Predicted and measured, mean and p99 of each load",
+                         .note = "A point above the line: predicted too slow; below "
+                                 "it: too fast. Loads that it was made from can be "
+                                 "shown, too.",
+                         .x = {.label = "measured", .unit = "ms", .log = true},
+                         .y = {.label = "predicted", .unit = "ms", .log = true},
+                         .series = series,
+                         .n = n});
     }
-    vt_buf_free(&text);
-    vt_buf_free(&svg);
+    vt_arena_free(&a);
     return rc;
 }
 
 /* ---- the page ----------------------------------------------------------- */
 
-int vt_learn_page(const struct vt_learn *l, const char *title, const char *scratch,
-                  const char *path, struct vt_err *err)
+static void put_answer(struct vt_buf *b, const struct vt_learn *l)
 {
+    char text[320];
+
+    if (l->refusal[0]) {
+        vt_page_para(b, VT_PAGE_BAD, "Not to be trusted: %s.", l->refusal);
+        return;
+    }
+    (void)snprintf(text, sizeof(text),
+                   "The profile predicts loads that it has not seen within %.1f %% of "
+                   "E2E, %.1f %% of TTFT and %.1f %% of ITL (median of their sizes).",
+                   l->median.e2e, l->median.ttft, l->median.itl);
+    vt_page_answer(b, text, NULL);
+}
+
+int vt_learn_page(const struct vt_learn *l, const char *title, const char *path,
+                  struct vt_err *err)
+{
+    struct vt_page_table t;
     struct vt_buf b = {0};
     char subtitle[160];
     int rc;
 
     (void)snprintf(subtitle, sizeof(subtitle),
-                   "by vtwin learn " VT_VERSION ": a %s model from %.0f s of load",
-                   l->fit.kind, l->seconds);
-    vt_html_begin(&b, title, style, subtitle);
-    if (l->refusal[0]) {
-        vt_buf_str(&b, "<p class=bad>Not to be trusted: ");
-        vt_html_text(&b, l->refusal);
-        vt_buf_str(&b, ".</p>\n");
-    }
+                   "a %s model from %.0f s of load, by vtwin " VT_VERSION, l->fit.kind,
+                   l->seconds);
+    vt_page_begin(&b, "vtwin learn", title, subtitle);
+    put_answer(&b, l);
+    rc = put_figure(&b, l, err);
+    vt_page_section(&b, "unseen", "Loads that it has not seen",
+                    "Times are measured; they were predicted before, and percentages "
+                    "are the errors of that.");
+    put_loads(&t, &b, l, VT_LEARN_UNSEEN);
+    put_sum(&t, "median size", &l->median);
+    put_sum(&t, "largest", &l->worst);
+    vt_page_table_end(&t);
+    vt_page_section(&b, "fitted", "Loads that it was made from", NULL);
+    put_loads(&t, &b, l, VT_LEARN_FITTED);
+    put_sum(&t, "median size", &l->fit.in);
+    vt_page_table_end(&t);
     put_server(&b, l);
-    vt_buf_str(&b, "<h2>Loads that it has not seen</h2>\n<p class=sub>Predicted before "
-                   "they were measured; errors of the prediction.</p>\n");
-    put_loads(&b, l, VT_LEARN_UNSEEN);
-    put_sum(&b, "median size", &l->median);
-    put_sum(&b, "largest", &l->worst);
-    vt_buf_str(&b, "</tbody></table>\n<h2>Loads that it was made from</h2>\n");
-    put_loads(&b, l, VT_LEARN_FITTED);
-    put_sum(&b, "median size", &l->fit.in);
-    vt_buf_str(&b, "</tbody></table>\n<h2>Predicted and measured</h2>\n<p class=sub>"
-                   "Full: loads that it has not seen; empty: those it was made "
-                   "from.</p>\n");
-    rc = put_figure(&b, l, scratch, err);
-    vt_html_end(&b);
-    if (rc == VT_OK)
-        rc = vt_write_file(path, &b, err);
-    vt_buf_free(&b);
-    return rc;
+    return vt_page_write(&b, rc, path, err);
 }

@@ -100,11 +100,6 @@ int vt_profile_text(const char *name, struct vt_buf *text, bool *found,
 
 /* Files compiled in, sorted by name: profiles and constants (*.json), workloads
  * (*.yaml) and tables (*.csv, *.jsonl). */
-struct vt_builtin {
-    const char *name; /* file name without directory */
-    const char *text;
-    size_t len;
-};
 const struct vt_builtin *vt_builtins(size_t *n);
 const struct vt_builtin *vt_builtin_find(const char *name); /* NULL: none */
 /* The tree of a JSON file that must be among them; messages name it. */

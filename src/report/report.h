@@ -327,14 +327,4 @@ int vt_script_draw(const struct vt_script *s, const char *format, struct vt_buf 
                    struct vt_err *err) VT_MUST_CHECK;
 void vt_gnuplot_string(struct vt_buf *b, const char *text); /* with its quotes */
 
-/* ---- pages ------------------------------------------------------------ */
-
-void vt_html_text(struct vt_buf *b, const char *text); /* escaped */
-/* Up to and including the heading and the line below it; style: CSS. */
-void vt_html_begin(struct vt_buf *b, const char *title, const char *style,
-                   const char *subtitle);
-void vt_html_end(struct vt_buf *b);
-/* The picture itself, inside <figure%s>. False, and nothing appended: it is empty. */
-bool vt_html_figure(struct vt_buf *b, const char *attributes, const struct vt_buf *svg);
-
 #endif

@@ -108,7 +108,7 @@ grep -q '14 requests and 1136 steps' out
 # ---- plot ----
 good inspect plot "$trace" --steps "$steps" -o figures --format svg,html
 [ "$(ls figures | wc -l)" -eq 7 ] || fail "figures: $(ls figures)"
-grep -q '<figure id="timeline">' figures/index.html
+grep -q '<figure class="drawn" id="timeline">' figures/index.html
 good inspect plot "$trace" -o one.png --figure itl-qq
 [ -s one.png ] || fail "no picture"
 good inspect plot "$trace" -o page.html

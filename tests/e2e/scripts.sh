@@ -23,16 +23,16 @@ mkdir files
 head -c 5000 /dev/urandom >files/b.json
 printf 'a: "\\ ??/"\n' >files/a.yaml
 : >files/empty.json
-"$VT_ROOT/tools/embed" table.c files/b.json files/empty.json files/a.yaml
+"$VT_ROOT/tools/embed" table.c vt_files files/b.json files/empty.json files/a.yaml
 cat >dump.c <<'END'
-#include "model/model.h"
-extern const struct vt_builtin vt_builtin_table[];
-extern const size_t vt_builtin_count;
+#include "base/base.h"
+extern const struct vt_builtin vt_files_table[];
+extern const size_t vt_files_count;
 int main(void)
 {
-    for (size_t i = 0; i < vt_builtin_count; i++) {
-        fwrite(vt_builtin_table[i].text, 1, vt_builtin_table[i].len, stdout);
-        printf("%s;", vt_builtin_table[i].name);
+    for (size_t i = 0; i < vt_files_count; i++) {
+        fwrite(vt_files_table[i].text, 1, vt_files_table[i].len, stdout);
+        printf("%s;", vt_files_table[i].name);
     }
     return 0;
 }

@@ -38,6 +38,13 @@ int vt_csv_split(char *line, char **field, int max);
  * blanks: vt_csv_split() could not read them. */
 void vt_buf_csv(struct vt_buf *b, const char *text, bool always);
 
+/* A file that tools/embed has compiled in. */
+struct vt_builtin {
+    const char *name; /* file name without directory */
+    const char *text; /* ends with a NUL that does not count */
+    size_t len;
+};
+
 bool vt_is_directory(const char *path);
 bool vt_is_gz(const char *path); /* its name ends in ".gz" */
 bool vt_ends_with(const char *text, const char *end);

@@ -178,7 +178,7 @@ static int learn(const struct opt_args *a, struct vt_err *err)
     if ((rc = vt_learn_run(&j.learned, &j.config, &site, err)))
         goto out;
     write = !j.learned.refusal[0] || o->force;
-    if ((rc = vt_learn_page(&j.learned, o->base_url, cli_scratch(), j.report, err)) ||
+    if ((rc = vt_learn_page(&j.learned, o->base_url, j.report, err)) ||
         (write && (rc = write_profile(&j, o, err))) ||
         (rc = tell_learned(&j, o, write, err)))
         goto out;
