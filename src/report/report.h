@@ -299,7 +299,8 @@ struct vt_series {    /* all borrowed */
     size_t n;
     enum vt_series_style style;
     bool grey;
-    const char *const *label; /* NULL, or what stands beside each of its points */
+    const char *const *label; /* NULL, or what each of its points is called; all are
+                               * finite, neighbours follow each other */
 };
 struct vt_chart { /* all borrowed */
     const struct vt_series *series;

@@ -231,12 +231,14 @@ static void name_axes(char *out, size_t size, const struct vt_tune_space *space)
     static const char *const name[VT_TUNE_AXES] = {
         "max-num-seqs", "max-num-batched-tokens", "memory", "TP", "DP", NULL,
         "drafts",       "prefix caching"};
-    size_t len = (size_t)snprintf(out, size, "no other is better in both: ");
+    size_t len = (size_t)snprintf(out, size, "no other is better in both (");
 
     for (int i = 0, n = 0; i < VT_TUNE_AXES && len < size; i++)
         if (name[i] && (space->n[i] > 1 || i <= VT_AXIS_BATCHED_TOKENS))
             len += (size_t)snprintf(out + len, size - len, "%s%s", n++ > 0 ? " / " : "",
                                     name[i]);
+    if (len < size)
+        (void)snprintf(out + len, size - len, ")");
 }
 
 int vt_tune_plot(const struct vt_tune_spec *spec, const struct vt_tune_result *r,

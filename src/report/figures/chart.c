@@ -35,25 +35,42 @@ static void put_series(struct figure *g, const struct vt_series *s, size_t which
     figure_curve(g, how, s->grey ? "#b5b5b5" : figure_colour(which), s->name);
 }
 
-/* Slanting, by turns above and below: neighbours are often near each other. Numbers
- * below 100 are the axes' and the limit's. */
-static void put_labels(struct figure *g, const struct vt_chart *c)
+/* What is so near that numbers beside it would lie on each other. */
+static bool is_near(const struct vt_series *s, size_t a, size_t b, double x_span,
+                    double y_span)
 {
-    int number = 100;
+    return fabs(s->x[a] - s->x[b]) < 0.02 * x_span &&
+           fabs(s->y[a] - s->y[b]) < 0.03 * y_span;
+}
 
-    for (size_t i = 0; i < c->n; i++)
-        for (size_t k = 0; c->series[i].label && k < c->series[i].n; k++) {
-            if (!isfinite(c->series[i].x[k]) || !isfinite(c->series[i].y[k]))
-                continue;
-            vt_buf_printf(&g->script, "set label %d ", number);
-            vt_gnuplot_string(&g->script, c->series[i].label[k]);
-            vt_buf_printf(
-                &g->script,
-                " at %.9g, %.9g right rotate by %d offset -0.6, %g font ',10'\n",
-                c->series[i].x[k], c->series[i].y[k], number % 2 == 0 ? -35 : 35,
-                number % 2 == 0 ? 0.7 : -0.7);
-            number++;
-        }
+/* Points have numbers, which a list beside the plot explains: names of neighbours would
+ * lie on each other. gnuplot's labels below 100 are the axes' and the limit's. */
+static void put_labels(struct figure *g, const struct vt_series *s, double x_span,
+                       double y_span)
+{
+    const double line = s->n < 18 ? 0.055 : 0.99 / (double)s->n;
+    int tag = 100;
+
+    vt_buf_str(&g->script, "set rmargin 26\n");
+    for (size_t k = 0; k < s->n; k++) {
+        bool first = k == 0 || !is_near(s, k, k - 1, x_span, y_span);
+
+        vt_buf_printf(&g->script, "set label %d ", tag++);
+        vt_gnuplot_string(&g->script, s->label[k]);
+        vt_buf_printf(&g->script,
+                      " at graph 1.07, graph %.4f font ',11'\n"
+                      "set label %d '%zu' at graph 1.05, graph %.4f right font ',11' "
+                      "tc rgb '#777777'\n",
+                      1 - line * (double)k, tag, k + 1, 1 - line * (double)k);
+        tag++;
+        if (!first)
+            continue;
+        vt_buf_printf(&g->script, "set label %d '%zu", tag++, k + 1);
+        for (size_t m = k + 1; m < s->n && is_near(s, m, m - 1, x_span, y_span); m++)
+            vt_buf_printf(&g->script, ", %zu", m + 1);
+        vt_buf_printf(&g->script, "' at %.9g, %.9g right offset -0.7, 0.6 font ',11'\n",
+                      s->x[k], s->y[k]);
+    }
 }
 
 int figure_chart(struct figure *g, struct vt_err *err)
@@ -79,7 +96,9 @@ int figure_chart(struct figure *g, struct vt_err *err)
                       "set label 4 'limit %g' at graph 0.01, first %.9g offset 0, 0.5 "
                       "font ',11' tc rgb '#777777'\n",
                       c->limit, c->limit, c->limit, c->limit);
-    put_labels(g, c);
+    for (size_t i = 0; i < c->n; i++)
+        if (c->series[i].label && c->series[i].n > 0)
+            put_labels(g, &c->series[i], x.hi, y.hi);
     for (size_t i = 0; i < c->n; i++)
         put_series(g, &c->series[i], i);
     figure_plot(g);
