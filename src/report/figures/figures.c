@@ -4,15 +4,29 @@
 /* To add a figure: write its make function, add a row here and a line to
  * docs/inspect.md. */
 #define FIGURES(_)                                                                     \
-    _("itl-survival", "Gaps between tokens: how many are longer", figure_itl_survival) \
-    _("itl-qq", "Gaps between tokens: quantile against quantile", figure_itl_qq)       \
-    _("itl-means", "Gaps between tokens against means of requests", figure_itl_means)  \
-    _("ttft-prompt", "Time to first token against prompt length", figure_ttft_prompt)  \
-    _("step-shape", "Time of a step against the tokens in it", figure_step_shape)      \
-    _("timeline", "Requests over time", figure_timeline)
+    _("itl-survival", "Gaps between tokens: how many are longer", figure_itl_survival, \
+      "A model whose curve falls away earlier promises tails that users will not "     \
+      "get; "                                                                          \
+      "one that lies on the captured curve down to the right has its stalls, too.")    \
+    _("itl-qq", "Gaps between tokens: quantile against quantile", figure_itl_qq,       \
+      "On the line gaps are as captured; below it on the right the longest gaps are "  \
+      "predicted too short, off it by a factor everywhere every step is.")             \
+    _("itl-means", "Gaps between tokens against means of requests", figure_itl_means,  \
+      "A report of means only hides all that lies between the two curves: from such "  \
+      "a report no tail of gaps can be learned.")                                      \
+    _("ttft-prompt", "Time to first token against prompt length", figure_ttft_prompt,  \
+      "The lower edge is what prompts cost, the height above it what they waited: a "  \
+      "model that misses the edge has prefill wrong, one that misses the rest the "    \
+      "load.")                                                                         \
+    _("step-shape", "Time of a step against the tokens in it", figure_step_shape,      \
+      "Where the model runs through the captured cloud steps are priced right; apart " \
+      "from it at one end only, the data had few steps of that size.")                 \
+    _("timeline", "Requests over time", figure_timeline,                               \
+      "Requests that begin alike and drift apart towards the end say that the model "  \
+      "serves at another speed; apart from the start, that arrivals differ.")
 
-#define KIND(name, title, make) {name, title, make},
-#define NAME(name, title, make) name,
+#define KIND(name, title, make, conclude) {name, title, make, conclude},
+#define NAME(name, title, make, conclude) name,
 
 static const struct figure_kind kinds[] = {FIGURES(KIND)};
 const char *const vt_figure_names[] = {FIGURES(NAME) NULL};
@@ -101,8 +115,8 @@ int vt_figure_draw(const struct vt_figures *f, const char *name, const char *pat
 int vt_load_curve_draw(const struct vt_load_curve *c, const char *path,
                        struct vt_err *err)
 {
-    static const struct figure_kind kind = {"load", "Latency against load",
-                                            figure_load};
+    static const struct figure_kind kind = {"load", "Latency against load", figure_load,
+                                            NULL};
     struct vt_figures f = {.title = c->title, .scratch = c->scratch};
     struct figure g = {.f = &f, .load = c};
 
@@ -111,7 +125,7 @@ int vt_load_curve_draw(const struct vt_load_curve *c, const char *path,
 
 int vt_chart_draw(const struct vt_chart *c, const char *path, struct vt_err *err)
 {
-    struct figure_kind kind = {"chart", c->heading, figure_chart};
+    struct figure_kind kind = {"chart", c->heading, figure_chart, NULL};
     struct vt_figures f = {.title = c->title, .scratch = c->scratch};
     struct figure g = {.f = &f, .chart = c};
 

@@ -22,6 +22,7 @@ struct figure_kind {
     const char *title;
     /* VT_ECHECK: nothing to show. */
     int (*make)(struct figure *g, struct vt_err *err);
+    const char *conclude; /* how to read it, below it on a page; NULL: nothing */
 };
 
 int figure_itl_survival(struct figure *g, struct vt_err *err);

@@ -67,6 +67,7 @@ static int put_figure(struct vt_buf *b, const struct vt_figures *f,
         rc = VT_OK;
     } else if (rc == VT_OK) {
         vt_page_svg(b, k->name, false, &svg, "");
+        vt_page_para(b, VT_PAGE_QUIET, "%s", k->conclude);
     }
     vt_buf_free(&svg);
     return rc;
@@ -82,9 +83,9 @@ int vt_figures_page(const struct vt_figures *f, const struct vt_summary *summary
     int rc;
 
     snprintf(about, sizeof(about),
-             "%s and modelled, by vtwin " VT_VERSION
-             "; percentages are errors against what is %s",
-             f->view[0]->label, f->view[0]->label);
+             "The first column is %s; the others are simulated by vtwin " VT_VERSION
+             ", and percentages are their errors against it.",
+             f->view[0]->label);
     vt_page_begin(&b, "vtwin inspect plot", f->title, about);
     rc = put_table(&b, f, summary, err);
     for (size_t i = 0; i < n && rc == VT_OK; i++)
