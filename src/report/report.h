@@ -215,6 +215,14 @@ int vt_load_json(struct vt_buf *b, const struct vt_view *v, const char *source,
 
 /* ---- captured against modelled ---------------------------------------- */
 
+/* Between which a second run of the same load would come out, in milliseconds: what its
+ * requests let expect when they are drawn again, and what two machines differ by. */
+struct vt_again {
+    double lo[3], hi[3]; /* of p50, p90, p99; hi 0: there are no samples */
+};
+int vt_again(const struct vt_view *v, enum vt_metric m, struct vt_again *out,
+             struct vt_err *err) VT_MUST_CHECK;
+
 enum { VT_CALIBRATION_ROWS = 9 }; /* eight ranges of concurrency, and all of them */
 
 struct vt_calibration_row {
@@ -227,8 +235,10 @@ struct vt_calibration_row {
 struct vt_calibration {
     const char *kind; /* of what is modelled: "captured", or "simulated" */
     const char *captured, *modelled; /* labels, borrowed */
-    double tolerance;
+    double tolerance;                /* below 0: as far as a second run would be */
     struct vt_calibration_row row[VT_N_METRICS][VT_CALIBRATION_ROWS];
+    struct vt_again again[VT_N_METRICS]; /* of all requests together */
+    bool beyond[VT_N_METRICS][3]; /* they are farther than that in p50, p90, p99 */
     bool pass; /* all requests together are within the tolerance in every metric */
 };
 
@@ -242,6 +252,58 @@ void vt_calibration_json(struct vt_buf *b, const struct vt_calibration *c);
 int vt_samples_json(struct vt_buf *b, const struct vt_view *const *v,
                     const char *const *names, size_t n,
                     struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- the band of long gaps -------------------------------------------- */
+
+/* Decoding requests wait while a step computes others' prompts: gaps of more than two
+ * usual ones, on two shelves. What was captured says where they begin and part. */
+enum { VT_BAND_ALL, VT_BAND_LOWER, VT_BAND_UPPER, VT_BAND_PARTS };
+
+struct vt_band_look {
+    double mass;          /* share of all gaps */
+    double p10, p50, p90; /* of those in it, milliseconds */
+};
+struct vt_band_part {
+    const char *name;
+    struct vt_band_look captured, modelled;
+    double lo[3], hi[3]; /* a second run's mass, p50, and p90 less p10 */
+    bool beyond[3];      /* the model's are not between them */
+    bool pass;           /* none is beyond */
+};
+struct vt_band {
+    const char *kind, *captured, *modelled; /* as struct vt_calibration */
+    double edge_ms, cut_ms; /* where it begins, where its shelves part */
+    struct vt_band_part part[VT_BAND_PARTS];
+    bool pass; /* every part does */
+};
+/* VT_EINPUT: hardly any captured gap is so long. */
+int vt_band(struct vt_band *b, const struct vt_view *captured,
+            const struct vt_view *modelled, struct vt_err *err) VT_MUST_CHECK;
+void vt_band_table(struct vt_buf *b, const struct vt_band *x);
+void vt_band_json(struct vt_buf *b, const struct vt_band *x);
+
+/* ---- several runs of one load ----------------------------------------- */
+
+struct vt_seed {
+    const struct vt_view *view; /* borrowed; its label names it */
+    /* The rest is filled. p50, p90, p99 in milliseconds: */
+    double spread[VT_N_METRICS][3];
+    struct vt_again again[VT_N_METRICS];
+    uint32_t
+        disputes; /* others, odd ones not counted, that it can be no second run of */
+    bool odd;     /* most others speak against it */
+    const char *metric, *part; /* where it is farthest from them: "ITL", "p90" */
+    double mine, lo, hi;       /* what it says there, and between what they do */
+};
+struct vt_seeds {
+    struct vt_seed *seed; /* borrowed */
+    size_t n, n_odd;
+    bool agree; /* those that are not odd */
+};
+/* Two can disagree; it takes three to say who is odd. */
+int vt_seeds_judge(struct vt_seeds *x, struct vt_err *err) VT_MUST_CHECK;
+void vt_seeds_table(struct vt_buf *b, const struct vt_seeds *x);
+void vt_seeds_json(struct vt_buf *b, const struct vt_seeds *x);
 
 /* ---- Chrome trace ----------------------------------------------------- */
 

@@ -32,6 +32,10 @@ void vt_cells_free(struct vt_cells *c);
 /* ---- samples of views ------------------------------------------------- */
 
 enum { SPREAD = 3 }; /* p50, p90, p99 */
+extern const char *const spread_part[SPREAD];
+extern const struct metric_text {
+    const char *name, *key, *help; /* for people, in JSON, what it is */
+} metric_text[VT_N_METRICS];
 
 /* Sorts the samples. */
 void spread_of(double *ms, size_t n, double out[SPREAD]);

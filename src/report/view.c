@@ -98,6 +98,13 @@ int vt_view_step(struct vt_view *v, const struct vt_step_line *s, struct vt_err 
 
 /* ---- samples ---------------------------------------------------------- */
 
+const char *const spread_part[SPREAD] = {"p50", "p90", "p99"};
+const struct metric_text metric_text[VT_N_METRICS] = {
+    [VT_TTFT] = {"TTFT", "ttft_ms", "time to first token"},
+    [VT_ITL] = {"ITL", "itl_ms", "gap between tokens"},
+    [VT_DECODE] = {"decode", "decode_ms", "first token to last of a request"},
+};
+
 size_t view_samples_of(const struct vt_view *v, const struct vt_seen *q,
                        enum vt_metric m, double *out)
 {
@@ -145,10 +152,7 @@ void spread_json(struct vt_jw *j, const char *key, const double spread[SPREAD])
 int vt_samples_json(struct vt_buf *b, const struct vt_view *const *v,
                     const char *const *names, size_t n, struct vt_err *err)
 {
-    static const struct {
-        enum vt_metric metric;
-        const char *key;
-    } list[] = {{VT_TTFT, "ttft_ms"}, {VT_ITL, "itl_ms"}};
+    static const enum vt_metric list[] = {VT_TTFT, VT_ITL};
     int rc = VT_OK;
 
     for (size_t i = 0; i < n && rc == VT_OK; i++) {
@@ -161,8 +165,8 @@ int vt_samples_json(struct vt_buf *b, const struct vt_view *const *v,
             double *ms = NULL;
             size_t n_ms = 0;
 
-            rc = vt_view_samples(v[i], list[k].metric, &ms, &n_ms, err);
-            vt_jw_f64_list(&j, list[k].key, ms, (uint32_t)n_ms);
+            rc = vt_view_samples(v[i], list[k], &ms, &n_ms, err);
+            vt_jw_f64_list(&j, metric_text[list[k]].key, ms, (uint32_t)n_ms);
             free(ms);
         }
         vt_jw_end(&j);

@@ -54,6 +54,44 @@ grep -q 'FAIL$' out
 head -c 30 s.json | grep -q '^{"source":{"ttft_ms":\[[0-9]'
 [ "$(wc -l <s.json)" -eq 3 ] || fail "samples of three sources: $(wc -l <s.json)"
 bad 'takes one --profile or --latency' inspect calibrate "$trace" --latency null: --latency null:
+# Without a tolerance the gate is what a second run would be; with another engine it is not.
+good inspect calibrate run/requests.jsonl --profile qwen3-8b-h200
+grep -q 'as far as a second run would be: PASS$' out || fail "$(tail -1 out)"
+vtwin inspect calibrate run/requests.jsonl --profile qwen3-8b-h200 --max-num-seqs 1
+[ "$status" -eq 1 ] || fail "exit $status from an engine of one seat"
+grep -q 'TTFT p50, .* farther than a second run would be: FAIL$' out || fail "$(tail -1 out)"
+vtwin inspect calibrate run/requests.jsonl --hf-config llama-3.1-8b --gpu H200
+grep -q '^modelled: step: .*, estimated$' out || fail "$(head -3 out)"
+
+# ---- calibrate --band: fitted on short prompts, asked for cold long ones ----
+band=$VT_ROOT/tests/cases/band
+good fit "$VT_ROOT/tests/sim/data/closed-c16.trace.jsonl.gz" \
+    "$VT_ROOT/tests/sim/data/mt-warm-r4.trace.jsonl.gz" --hf-config qwen3-8b --gpu H200 --no-cv -o cold.json
+good inspect calibrate "$band/mt-cold-c6.trace.jsonl.gz" --profile cold.json --band
+grep -q '^verdict: 4.46 % of gaps in the band, .*: PASS$' out || fail "$(cat out)"
+good inspect calibrate "$band/mt-cold-c6.trace.jsonl.gz" --profile cold.json --band --json
+grep -q '"upper_shelf": {' out
+vtwin inspect calibrate "$band/mt-cold-c6.trace.jsonl.gz" --band --latency knob:inter_token_latency=8
+[ "$status" -eq 1 ] || fail "exit $status from knobs without a band"
+grep -q "band's mass, .*: FAIL$" out || fail "$(tail -1 out)"
+bad 'no band: ' inspect calibrate "$band/tap-c1.trace.jsonl.gz" --band
+bad 'give one of them' inspect calibrate "$trace" --band --tolerance 0.1
+
+# ---- seeds: a second run agrees, one with another KV cache is named ----
+good inspect seeds "$band/closed-c64.trace.jsonl.gz" "$band/closed-c64-again.trace.jsonl.gz"
+grep -q '2 captures agree: PASS$' out
+vtwin inspect seeds "$band/closed-c64.trace.jsonl.gz" "$VT_ROOT/tests/sim/data/K-closed-c64.trace.jsonl.gz" \
+    "$band/closed-c64-again.trace.jsonl.gz"
+[ "$status" -eq 1 ] || fail "exit $status from seeds with an odd one"
+grep -q '^odd: .*/K-closed-c64.trace.jsonl.gz: TTFT p50 is ' out || fail "$(cat out)"
+vtwin inspect seeds "$band/closed-c64.trace.jsonl.gz" "$band/closed-c64-again.trace.jsonl.gz" --json
+grep -q '"pass": true' out
+bad 'not the same load' inspect seeds "$band/closed-c64.trace.jsonl.gz" "$band/tap-c16.trace.jsonl.gz" \
+    "$band/mt-cold-c6.trace.jsonl.gz"
+bad 'is of Qwen/Qwen3-8B, .* of Qwen/Qwen3-30B-A3B' inspect seeds "$band/mt-cold-c6.trace.jsonl.gz" \
+    "$band/M-mt-cold-c12.trace.jsonl.gz"
+bad 'usage: vtwin inspect seeds TRACE TRACE' inspect seeds "$trace"
+
 echo '{"prompt_tokens":1,"output_tokens":1}' >untimed.jsonl
 bad 'has no measured times' inspect calibrate untimed.jsonl
 

@@ -115,9 +115,18 @@ static const struct opt_sub subs[] = {
     {"plot", "TRACE -o DIR|FILE [--steps FILE] [--profile P] [--latency M]", 1, 1,
      inspect_plot},
     {"perfetto", "TRACE -o OUT.json [--steps FILE]", 1, 1, inspect_perfetto},
+    {"seeds", "TRACE TRACE... [--json]", 2, UINT32_MAX, inspect_seeds},
     {0},
 };
-enum { STATS = 1, VALIDATE = 2, CALIBRATE = 4, CONVERT = 8, PLOT = 16, PERFETTO = 32 };
+enum {
+    STATS = 1,
+    VALIDATE = 2,
+    CALIBRATE = 4,
+    CONVERT = 8,
+    PLOT = 16,
+    PERFETTO = 32,
+    SEEDS = 64
+};
 
 static const char *const kinds[] = {"trace", "steps", "workload", "profile", NULL};
 
@@ -125,7 +134,8 @@ static const char *const kinds[] = {"trace", "steps", "workload", "profile", NUL
 static const struct opt_row rows[] = {
     OPT_TEXT(out, "out", "PATH", NULL, "where the result goes; -o is short for it",
              .subs = CONVERT | PLOT | PERFETTO),
-    OPT_FLAG(json, "json", "stats, calibrate: print JSON", .subs = STATS | CALIBRATE),
+    OPT_FLAG(json, "json", "stats, calibrate, seeds: print JSON",
+             .subs = STATS | CALIBRATE | SEEDS),
     OPT_WORD(kind, "kind", "KIND", kinds, NULL, "validate: what the file should be",
              .shown = "by its content", .subs = VALIDATE),
     OPT_FLAG(all, "all", "validate: every bad line, not only the first",
@@ -137,8 +147,11 @@ static const struct opt_row rows[] = {
              .subs = CALIBRATE | PLOT),
     OPT_LIST(old_models, "model", "SPEC", "", .subs = CALIBRATE | PLOT,
              .now = "latency"),
-    OPT_F64(tolerance, "tolerance", "X", 0, 1, "0.10",
-            "calibrate: largest error that passes", .subs = CALIBRATE),
+    OPT_F64(tolerance, "tolerance", "X", 0, 1, NULL,
+            "calibrate: largest error that passes",
+            .shown = "what a second run would be off by", .subs = CALIBRATE),
+    OPT_FLAG(band, "band", "calibrate: the band of long gaps, and a verdict by it",
+             .subs = CALIBRATE),
     OPT_TEXT(
         dump_samples, "dump-samples", "FILE", NULL,
         "calibrate: TTFTs and gaps as JSON, captured, modelled and of fitted knobs",
@@ -162,12 +175,14 @@ static const struct opt_row rows[] = {
 };
 static const struct opt_block blocks[] = {
     OPT_ROWS(rows),
+    {model_rows, offsetof(struct inspect_options, engine), CALIBRATE | PLOT},
+    {engine_rows, offsetof(struct inspect_options, engine), CALIBRATE | PLOT},
     OPT_BLOCK(cli_files_rows, struct inspect_options, files),
     {0},
 };
 
 static const char *const operands[] = {"stats", "validate", "calibrate", "convert",
-                                       "plot",  "perfetto", NULL};
+                                       "plot",  "perfetto", "seeds",     NULL};
 #define CAPTURE "tests/trace/data/closed-c2.trace.jsonl.gz"
 
 static const char *const examples[] = {
@@ -181,7 +196,7 @@ static const char *const examples[] = {
 const struct opt_command cmd_inspect = {
     .name = "inspect",
     .summary = "look at captures: statistics, checks, figures, other formats",
-    .usage = "stats|validate|calibrate|convert|plot|perfetto FILE [FLAGS]",
+    .usage = "stats|validate|calibrate|convert|plot|perfetto|seeds FILE [FLAGS]",
     .about =
         "stats      what requests took, by how many were in flight\n"
         "validate   checks a trace, step log, workload or profile; names bad lines\n"
@@ -190,7 +205,8 @@ const struct opt_command cmd_inspect = {
         "convert    traces of vtwin, vllm-vcr and BLIS, request lists; reports of\n"
         "           guidellm, inference-perf, AIPerf and vllm bench to traces\n"
         "plot       figures of a capture beside models (needs gnuplot)\n"
-        "perfetto   a Chrome trace of requests and steps, for ui.perfetto.dev",
+        "perfetto   a Chrome trace of requests and steps, for ui.perfetto.dev\n"
+        "seeds      whether captures of one load agree; names an odd one, exit 1",
     .blocks = blocks,
     .size = sizeof(struct inspect_options),
     .operands = operands,

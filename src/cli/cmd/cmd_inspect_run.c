@@ -6,12 +6,12 @@
 
 /* ---- the capture ------------------------------------------------------ */
 
-int inspect_case_open(struct inspect_case *c, const char *path, int64_t seed,
-                      struct vt_err *err)
+int inspect_case_open(struct inspect_case *c, const char *path,
+                      const struct opt_args *a, struct vt_err *err)
 {
     int rc;
 
-    *c = (struct inspect_case){.path = path, .seed = (uint64_t)seed};
+    *c = (struct inspect_case){.path = path, .args = a};
     rc = vt_records_load(&c->records, path, err);
     if (rc == VT_OK)
         rc = vt_view_records(&c->captured, &c->records, err);
@@ -40,8 +40,6 @@ static int view_step(void *user, const struct vt_step_line *s, struct vt_err *er
     return vt_view_step(user, s, err);
 }
 
-enum { FIXED_FLAGS = 5, MOST_FLAGS = FIXED_FLAGS + 6 };
-
 /* What timed it, for people. */
 static void name_chosen(char *out, size_t cap, const struct engine_job *e)
 {
@@ -51,33 +49,68 @@ static void name_chosen(char *out, size_t cap, const struct engine_job *e)
         (void)snprintf(out, cap, "step: %.60s, %s", e->label, vt_basis_names[e->basis]);
 }
 
-/* As `vtwin simulate --trace PATH --compare FLAG...` would run it, with so many flags
- * that end with NULL; `own` takes the place of the model that they name. label NULL:
- * what simulate chose. */
-static int run_model(struct inspect_case *c, const char *const *flag,
-                     const struct vt_latency *own, const char *label,
-                     struct vt_err *err)
+/* What is to be run, as flags of simulate that end with NULL. */
+struct how {
+    const char *const *flag;
+    const struct vt_latency *own; /* in place of the model that they name; or NULL */
+    const char *label;            /* NULL: what simulate chose */
+    bool fitted; /* to the capture: what was said of model and GPU is not for it */
+};
+
+/* `--trace PATH --compare FLAG...`, and the engine as inspect was told. */
+static int put_words(struct opt_words *w, const struct inspect_case *c,
+                     const struct how *h, struct vt_err *err)
 {
-    char seed[32];
-    const char *argv[MOST_FLAGS] = {"--trace", c->path, "--compare", "--seed", seed};
-    int n = FIXED_FLAGS;
+    const struct inspect_options *o = c->args->options;
+    int rc;
+
+    if ((rc = opt_word_put(w, err, "--trace=%s", c->path)) ||
+        (rc = opt_word_add(w, "--compare", err)) ||
+        (rc = opt_word_put(w, err, "--seed=%lld", (long long)o->seed)))
+        return rc;
+    for (const char *const *flag = h->flag; *flag && rc == VT_OK; flag++)
+        rc = opt_word_add(w, *flag, err);
+    if (rc == VT_OK && !h->fitted)
+        rc = opt_repeat(c->args, model_rows, w, err);
+    return rc == VT_OK ? opt_repeat(c->args, engine_rows, w, err) : rc;
+}
+
+static void name_model(struct inspect_model *m, const struct inspect_case *c,
+                       const struct how *h, const struct engine_job *e)
+{
+    size_t len;
+
+    if (h->label)
+        snprintf(m->label, sizeof(m->label), "%s", h->label);
+    else
+        name_chosen(m->label, sizeof(m->label), e);
+    len = strnlen(m->label, sizeof(m->label));
+    if (e->has_profile && !h->own &&
+        vt_profile_saw(&e->profile, c->path, &c->records.meta))
+        snprintf(m->label + len, sizeof(m->label) - len, ", in-sample");
+}
+
+/* As `vtwin simulate` with those words. */
+static int run_model(struct inspect_case *c, const struct how *h, struct vt_err *err)
+{
     struct opt_args a = {0};
+    struct vt_arena arena = {0};
+    struct opt_words words = {.arena = &arena};
     struct vt_sim_sink sink = {.request = view_request, .step = view_step};
     struct simulate_job j = {0};
     struct inspect_model *m;
     int rc = vt_grow(&c->model, &c->cap, c->n + 1, sizeof(*c->model), err);
 
-    for (; *flag && n < MOST_FLAGS; flag++)
-        argv[n++] = *flag;
-    snprintf(seed, sizeof(seed), "%llu", (unsigned long long)c->seed);
     if (rc == VT_OK)
-        rc = opt_parse(&a, &cmd_simulate, n, argv, err);
+        rc = put_words(&words, c, h, err);
+    if (rc == VT_OK)
+        rc = opt_parse(&a, &cmd_simulate, (int)words.n, words.word, err);
     if (rc == VT_OK) {
         m = &c->model[c->n++];
         *m = (struct inspect_model){0};
         rc = simulate_job_open(&j, &a, err);
-        if (own)
-            j.spec.model = own;
+        if (h->own)
+            j.spec.model = h->own;
         sink.user = &m->view;
         j.spec.sink = &sink;
         m->measured = j.measured;
@@ -85,21 +118,13 @@ static int run_model(struct inspect_case *c, const char *const *flag,
             rc = vt_view_reserve(&m->view, j.workload.n, err);
         if (rc == VT_OK)
             rc = vt_sim_run(&j.spec, &m->summary, err);
-        if (label)
-            snprintf(m->label, sizeof(m->label), "%s", label);
-        else
-            name_chosen(m->label, sizeof(m->label), &j.engine);
-        if (j.engine.has_profile && !own &&
-            vt_profile_saw(&j.engine.profile, c->path, &c->records.meta)) {
-            size_t len = strnlen(m->label, sizeof(m->label));
-
-            snprintf(m->label + len, sizeof(m->label) - len, ", in-sample");
-        }
+        name_model(m, c, h, &j.engine);
         simulate_job_close(&j);
     }
     for (size_t i = 0; i < c->n; i++) /* the array may have moved */
         c->model[i].view.label = c->model[i].label;
     opt_free(&a);
+    vt_arena_free(&arena);
     return rc;
 }
 
@@ -113,8 +138,11 @@ static int add_profile(struct inspect_case *c, const char *profile, struct vt_er
         return rc;
     snprintf(label, sizeof(label), "%s: %s", p.model->ops->name, p.name);
     vt_profile_close(&p);
-    return run_model(c, (const char *const[]){"--profile", profile, NULL}, NULL, label,
-                     err);
+    return run_model(
+        c,
+        &(struct how){.flag = (const char *const[]){"--profile", profile, NULL},
+                      .label = label},
+        err);
 }
 
 static int add_model(struct inspect_case *c, const char *text, struct vt_err *err)
@@ -122,8 +150,11 @@ static int add_model(struct inspect_case *c, const char *text, struct vt_err *er
     char label[96];
 
     snprintf(label, sizeof(label), strlen(text) > 60 ? "%.57s..." : "%s", text);
-    return run_model(c, (const char *const[]){"--latency", text, NULL}, NULL, label,
-                     err);
+    return run_model(
+        c,
+        &(struct how){.flag = (const char *const[]){"--latency", text, NULL},
+                      .label = label},
+        err);
 }
 
 /* ---- which profile ---------------------------------------------------- */
@@ -134,10 +165,13 @@ static int add_chosen(struct inspect_case *c, struct vt_err *err)
 {
     const struct vt_meta *m = &c->records.meta;
     const char *flag[] = {"--hf-config", m->model, "--gpu", m->gpu, NULL, NULL, NULL};
+    const struct inspect_options *o = c->args->options;
     struct vt_arch arch;
     struct vt_gpu gpu;
     char tp[16];
 
+    if (o->engine.hf_config && o->engine.gpu)
+        return run_model(c, &(struct how){.flag = (const char *const[]){NULL}}, err);
     if (!m->model || !m->gpu || vt_arch_load(&arch, m->model, NULL) != VT_OK ||
         vt_gpu_find(&gpu, m->gpu, NULL, NULL) != VT_OK)
         return add_profile(c, VT_DEFAULT_PROFILE, err);
@@ -146,7 +180,7 @@ static int add_chosen(struct inspect_case *c, struct vt_err *err)
         flag[4] = "--tensor-parallel-size";
         flag[5] = tp;
     }
-    return run_model(c, flag, NULL, NULL, err);
+    return run_model(c, &(struct how){.flag = flag}, err);
 }
 
 int inspect_add_given(struct inspect_case *c, const struct inspect_options *o,
@@ -176,8 +210,13 @@ int inspect_add_trace_fit(struct inspect_case *c, struct vt_err *err)
     int rc = vt_model_find("trace")->open(&m, &map, err);
 
     if (rc == VT_OK)
-        rc = run_model(c, (const char *const[]){"--latency", "null:", NULL}, m,
-                       "trace, fitted on this capture", err);
+        rc = run_model(
+            c,
+            &(struct how){.flag = (const char *const[]){"--latency", "null:", NULL},
+                          .own = m,
+                          .label = "trace, fitted on this capture",
+                          .fitted = true},
+            err);
     vt_latency_close(m);
     return rc;
 }
@@ -217,6 +256,10 @@ int inspect_add_knob_fit(struct inspect_case *c, struct vt_err *err)
              "knob:time_to_first_token=%.6f,time_to_first_token_std_dev=%.6f,"
              "inter_token_latency=%.6f,inter_token_latency_std_dev=%.6f",
              ttft.mean, ttft.sd, itl.mean, itl.sd);
-    return run_model(c, (const char *const[]){"--latency", text, NULL}, NULL,
-                     "knob, best fit", err);
+    return run_model(
+        c,
+        &(struct how){.flag = (const char *const[]){"--latency", text, NULL},
+                      .label = "knob, best fit",
+                      .fitted = true},
+        err);
 }

@@ -2,18 +2,19 @@
 #ifndef VT_CLI_INSPECT_H
 #define VT_CLI_INSPECT_H
 
-#include "cli/cli.h"
+#include "cli/cmd/engine.h"
 #include "model/model.h"
 #include "report/report.h"
 #include "sim/sim.h"
 
 struct inspect_options {
     const char *out, *dump_samples, *steps, *format, *tokenizer;
-    bool json, all;
+    bool json, all, band;
     int kind, from, to, figure;                   /* -1: not given */
     struct opt_list profiles, models, old_models; /* both of models hold */
     double tolerance;
     int64_t seed;
+    struct engine_options engine; /* with what was captured */
     struct cli_files files;
 };
 
@@ -31,7 +32,7 @@ struct inspect_case {
     struct vt_view captured;
     struct inspect_model *model;
     size_t n, cap;
-    uint64_t seed;
+    const struct opt_args *args; /* of inspect; borrowed */
 };
 
 struct inspect_model {
@@ -41,8 +42,8 @@ struct inspect_model {
 };
 
 /* End *c with inspect_case_close() whatever happens. */
-int inspect_case_open(struct inspect_case *c, const char *path, int64_t seed,
-                      struct vt_err *err) VT_MUST_CHECK;
+int inspect_case_open(struct inspect_case *c, const char *path,
+                      const struct opt_args *a, struct vt_err *err) VT_MUST_CHECK;
 void inspect_case_close(struct inspect_case *c);
 
 /* Each simulates the capture's requests and appends the outcome. This one does so with
@@ -56,6 +57,6 @@ int inspect_add_knob_fit(struct inspect_case *c, struct vt_err *err) VT_MUST_CHE
 
 /* ---- subcommands ------------------------------------------------------ */
 
-opt_run inspect_calibrate, inspect_plot, inspect_validate;
+opt_run inspect_calibrate, inspect_plot, inspect_seeds, inspect_validate;
 
 #endif

@@ -159,6 +159,15 @@ struct opt_command {
 
 /* ---- what was given --------------------------------------------------- */
 
+/* One mention of a flag. */
+struct opt_mention {
+    const struct opt_row *row;
+    const struct opt_block *block;
+    size_t index;      /* of the row among all */
+    const char *value; /* NULL for flags and switches */
+    bool off;          /* --no-name */
+};
+
 struct opt_args {
     const struct opt_command *command;
     const void *options; /* the command's struct */
@@ -166,6 +175,8 @@ struct opt_args {
     size_t n_operands;
     bool help;   /* --help was among them: nothing else was looked at */
     bool *given; /* of each row of each block */
+    const struct opt_mention *mention; /* in the order in which they were given */
+    size_t n_mentions;
     const struct opt_foreign **foreign; /* that were given */
     size_t n_foreign;
     struct vt_arena arena; /* of all of these */
@@ -202,6 +213,10 @@ void opt_tell_foreign(const struct opt_args *a, bool all,
  * block's struct, to another struct that begins alike. */
 void opt_overlay(const struct opt_args *a, const struct opt_row *rows,
                  const void *block, void *to, size_t size);
+/* Adds the flags of these rows that were given, as they were, to the command line of
+ * another command that has the same rows. */
+int opt_repeat(const struct opt_args *a, const struct opt_row *rows,
+               struct opt_words *to, struct vt_err *err) VT_MUST_CHECK;
 /* Of a row with words. */
 const char *opt_word(const char *const *words, int which); /* NULL: none */
 

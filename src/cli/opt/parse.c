@@ -11,15 +11,6 @@ enum { MAX_OPTIONS = 256 };
 static const struct opt_row help_row = {
     .name = "help", .kind = OPT_IS_FLAG, .help = "show this text"};
 
-/* One mention of a flag. */
-struct mention {
-    const struct opt_row *row;
-    const struct opt_block *block;
-    size_t index;      /* of the row among all */
-    const char *value; /* NULL for flags and switches */
-    bool off;          /* --no-name */
-};
-
 /* ---- rows --------------------------------------------------------------- */
 
 /* Row i of all blocks; NULL: there are no more. */
@@ -37,7 +28,7 @@ static const struct opt_row *row_at(const struct opt_command *c, size_t i,
 
 /* The first of that name: it hides those behind it. */
 static bool find_row(const struct opt_command *c, const char *name, size_t len,
-                     struct mention *m)
+                     struct opt_mention *m)
 {
     for (m->index = 0; (m->row = row_at(c, m->index, &m->block)); m->index++)
         if (strlen(m->row->name) == len && memcmp(m->row->name, name, len) == 0)
@@ -51,7 +42,7 @@ const struct opt_row *opt_next(const struct opt_command *c, size_t *at)
 {
     const struct opt_row *row;
     const struct opt_block *block;
-    struct mention first;
+    struct opt_mention first;
 
     while ((row = row_at(c, (*at)++, &block)))
         if (!row->now && find_row(c, row->name, strlen(row->name), &first) &&
@@ -309,7 +300,7 @@ static bool skip_foreign(struct opt_args *a, int argc, const char *const *argv, 
 /* argv[*i] starts with "--", or is "-o", which is --out wherever there is one. Moves *i
  * on when the value is the next argument. */
 static int read_flag(struct opt_args *a, int argc, const char *const *argv, int *i,
-                     struct mention *m, size_t *n, struct vt_err *err)
+                     struct opt_mention *m, size_t *n, struct vt_err *err)
 {
     const struct opt_command *c = a->command;
     const char *name = strcmp(argv[*i], "-o") == 0 ? "out" : argv[*i] + 2;
@@ -348,7 +339,7 @@ static int read_flag(struct opt_args *a, int argc, const char *const *argv, int 
 }
 
 static int read_argv(struct opt_args *a, int argc, const char *const *argv,
-                     struct mention *m, size_t *n, struct vt_err *err)
+                     struct opt_mention *m, size_t *n, struct vt_err *err)
 {
     bool only_operands = false;
     int rc = VT_OK;
@@ -371,7 +362,7 @@ static int read_argv(struct opt_args *a, int argc, const char *const *argv,
 }
 
 /* Of all mentions the last one counts; lists keep all. */
-static int set_fields(struct opt_args *a, char *options, const struct mention *m,
+static int set_fields(struct opt_args *a, char *options, const struct opt_mention *m,
                       size_t n, const char **values, struct vt_err *err)
 {
     for (size_t i = n; i-- > 0;) {
@@ -406,7 +397,7 @@ int opt_parse(struct opt_args *a, const struct opt_command *c, int argc,
     const struct opt_row *row;
     struct vt_err ignored;
     const char **values;
-    struct mention *m;
+    struct opt_mention *m;
     char *options;
     int rc;
 
@@ -438,6 +429,8 @@ int opt_parse(struct opt_args *a, const struct opt_command *c, int argc,
         }
     }
     rc = read_argv(a, argc, argv, m, &n, err);
+    a->mention = m;
+    a->n_mentions = n;
     return rc == VT_OK && !a->help ? set_fields(a, options, m, n, values, err) : rc;
 }
 

@@ -36,3 +36,22 @@ int opt_word_put(struct opt_words *w, struct vt_err *err, const char *fmt, ...)
     vt_buf_free(&b);
     return rc;
 }
+
+int opt_repeat(const struct opt_args *a, const struct opt_row *rows,
+               struct opt_words *to, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < a->n_mentions && rc == VT_OK; i++) {
+        const struct opt_mention *m = &a->mention[i];
+        const struct opt_row *r = rows;
+
+        while (r->name && r != m->row)
+            r++;
+        if (r->name && m->value)
+            rc = opt_word_put(to, err, "--%s=%s", r->name, m->value);
+        else if (r->name)
+            rc = opt_word_put(to, err, "--%s%s", m->off ? "no-" : "", r->name);
+    }
+    return rc;
+}
