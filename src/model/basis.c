@@ -108,15 +108,13 @@ void vt_basis_members(struct vt_jw *w, const struct vt_basis *b)
     vt_jw_end(w);
 }
 
-void vt_basis_table(struct vt_buf *text, const struct vt_basis *b)
+void vt_basis_about(struct vt_buf *text, const struct vt_basis *b)
 {
     static const char *const label[VT_TRUSTS] = {"E2E", "TTFT",    "TTFT p99",
                                                  "ITL", "ITL p99", "tok/s"};
     const char *between = "; within ";
 
-    if (b->kind == VT_BASIS_UNKNOWN)
-        return;
-    vt_buf_printf(text, "basis        %s", vt_basis_names[b->kind]);
+    vt_buf_str(text, vt_basis_names[b->kind]);
     if (b->from[0])
         vt_buf_printf(text, " from %s", b->from);
     for (size_t i = 0; b->has_expected && i < VT_TRUSTS; i++) {
@@ -125,7 +123,17 @@ void vt_basis_table(struct vt_buf *text, const struct vt_basis *b)
         vt_buf_printf(text, "%s%s %.0f %%", between, label[i], b->expected[i]);
         between = ", ";
     }
-    vt_buf_str(text, b->has_expected ? "\n" : "; how far it may be off is not known\n");
+    if (!b->has_expected)
+        vt_buf_str(text, "; how far it may be off is not known");
+}
+
+void vt_basis_table(struct vt_buf *text, const struct vt_basis *b)
+{
+    if (b->kind == VT_BASIS_UNKNOWN)
+        return;
+    vt_buf_str(text, "basis        ");
+    vt_basis_about(text, b);
+    vt_buf_char(text, '\n');
     for (size_t i = 0; i < b->n_outside; i++)
         vt_buf_printf(text, "outside      %s\n", b->outside[i]);
 }

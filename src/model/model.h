@@ -624,6 +624,8 @@ int vt_basis_of_profile(struct vt_basis *b, const struct vt_profile *p,
 void vt_basis_of_estimate(struct vt_basis *b, const struct vt_estimate *e);
 /* Members "basis" and "expected_error_pct"; none where nothing is known. */
 void vt_basis_members(struct vt_jw *w, const struct vt_basis *b);
+/* "measured; within E2E 6 %, ..." */
+void vt_basis_about(struct vt_buf *text, const struct vt_basis *b);
 /* Lines for people. */
 void vt_basis_table(struct vt_buf *text, const struct vt_basis *b);
 

@@ -27,6 +27,12 @@ int vt_timings_add(struct vt_timings *t, const struct vt_timing *one,
 int vt_timings_gap(struct vt_timings *t, vt_ns gap_ns, uint32_t count,
                    struct vt_err *err) VT_MUST_CHECK;
 
+/* Values in milliseconds at percentiles, which ascend, of a row of vt_stat_rows;
+ * *samples 0: there are none. */
+int vt_timings_quantiles(struct vt_timings *t, size_t row, const double *percentile,
+                         size_t n, double *out, uint64_t *samples,
+                         struct vt_err *err) VT_MUST_CHECK;
+
 /* Takes back one gap of that length that was added before. */
 int vt_timings_ungap(struct vt_timings *t, vt_ns gap_ns,
                      struct vt_err *err) VT_MUST_CHECK;
@@ -313,6 +319,57 @@ int vt_perfetto_write(const struct vt_records *r, const struct vt_steps *steps,
                       const char *path, size_t *left_out,
                       struct vt_err *err) VT_MUST_CHECK;
 
+/* ---- a run as it goes, for pages -------------------------------------- */
+
+/* Collects what a page shows of a run while that proceeds: distributions, and what
+ * happened when, in buckets that grow wider as the run grows longer. Memory does not
+ * grow with the run, but for distinct latencies. */
+struct vt_run; /* opaque */
+/* instances 0: one engine, or not known. */
+int vt_run_new(struct vt_run **out, uint32_t instances,
+               struct vt_err *err) VT_MUST_CHECK;
+void vt_run_free(struct vt_run *r); /* NULL is fine */
+int vt_run_request(struct vt_run *r, const struct vt_served *s,
+                   struct vt_err *err) VT_MUST_CHECK;
+int vt_run_step(struct vt_run *r, const struct vt_step_line *s,
+                struct vt_err *err) VT_MUST_CHECK;
+/* What is known of a measured workload. */
+int vt_run_measured(struct vt_run *r, const struct vt_workload *w,
+                    struct vt_err *err) VT_MUST_CHECK;
+/* One request whose tokens came at these times since its arrival. */
+struct vt_run_tokens {
+    vt_ns arrival_ns;
+    const vt_ns *at; /* ascending */
+    uint32_t n;
+    uint32_t output_tokens; /* in n chunks */
+};
+int vt_run_tokens(struct vt_run *r, const struct vt_run_tokens *t,
+                  struct vt_err *err) VT_MUST_CHECK;
+
+struct vt_shown_run {  /* borrowed */
+    const char *label; /* "simulated", "measured", a file's name */
+    bool dash;         /* measured lines are dashed beside simulated ones */
+    struct vt_run *run;
+};
+struct vt_latency_limit {
+    size_t row; /* of vt_stat_rows */
+    double ms;
+    const char *label; /* "limit of p99: 500 ms" */
+};
+/* All append to a page. Distributions of TTFT, TPOT, ITL and E2E, runs over each other.
+ */
+int vt_page_latencies(struct vt_buf *b, const struct vt_shown_run *r, size_t n,
+                      const struct vt_latency_limit *limit, size_t n_limits,
+                      struct vt_err *err) VT_MUST_CHECK;
+/* What happened when; of several runs what they all have. */
+int vt_page_timelines(struct vt_buf *b, const struct vt_shown_run *r, size_t n,
+                      struct vt_err *err) VT_MUST_CHECK;
+/* A row for each metric: of one run its parts side by side, of several the runs, with
+ * the difference from the first in percent. */
+int vt_page_summaries(struct vt_buf *b, const char *const *label,
+                      const struct vt_summary *const *s, size_t n,
+                      struct vt_err *err) VT_MUST_CHECK;
+
 /* ---- figures ---------------------------------------------------------- */
 
 struct vt_figures {                    /* what they show; all borrowed */
@@ -351,6 +408,10 @@ struct vt_load_curve {                 /* all borrowed */
 };
 /* As vt_figure_draw(). */
 int vt_load_curve_draw(const struct vt_load_curve *c, const char *path,
+                       struct vt_err *err) VT_MUST_CHECK;
+
+/* The same as charts of a page. */
+int vt_load_curve_page(struct vt_buf *b, const struct vt_load_curve *c,
                        struct vt_err *err) VT_MUST_CHECK;
 
 /* Curves or points over two axes, of whatever they are. */

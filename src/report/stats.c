@@ -284,6 +284,41 @@ static vt_ns sample_at(struct run_reader *r, uint64_t *below, uint64_t rank)
     return r->cell.v;
 }
 
+/* Makes all samples one run. */
+static int settle_all(struct vt_cells *c, struct vt_err *err)
+{
+    int rc = settle_fresh(c, err);
+
+    while (rc == VT_OK && c->n_runs > 1)
+        rc = merge_last_two(c, err);
+    return rc;
+}
+
+int vt_cells_quantiles(struct vt_cells *c, const double *percentile, size_t n,
+                       double *out, uint64_t *samples, struct vt_err *err)
+{
+    const struct vt_cell_run none = {0};
+    struct run_reader r;
+    uint64_t below = 0;
+    int rc = settle_all(c, err);
+
+    *samples = 0;
+    if (rc != VT_OK)
+        return rc;
+    for (r = read_run(c->n_runs > 0 ? c->run : &none); next_sample(&r);)
+        *samples += (uint64_t)r.cell.count;
+    if (*samples == 0)
+        return VT_OK;
+    r = read_run(c->run);
+    (void)next_sample(&r);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t rank = (uint64_t)(percentile[i] / 100 * (double)(*samples - 1));
+
+        out[i] = (double)sample_at(&r, &below, rank) / 1e6;
+    }
+    return VT_OK;
+}
+
 int vt_cells_stat(struct vt_cells *c, struct vt_stat *out, struct vt_err *err)
 {
     double *const value[N_QUANTILES] = {&out->p50, &out->p90, &out->p95, &out->p99};
@@ -291,11 +326,9 @@ int vt_cells_stat(struct vt_cells *c, struct vt_stat *out, struct vt_err *err)
     struct run_reader r;
     uint64_t below = 0;
     wide sum = 0, by;
-    int rc = settle_fresh(c, err);
+    int rc = settle_all(c, err);
 
     *out = (struct vt_stat){0};
-    while (rc == VT_OK && c->n_runs > 1)
-        rc = merge_last_two(c, err);
     if (rc != VT_OK)
         return rc;
     for (r = read_run(c->n_runs > 0 ? c->run : &none); next_sample(&r);) {

@@ -27,6 +27,11 @@ int vt_cells_add(struct vt_cells *c, vt_ns v, int64_t count,
  * order nor machine can change a digit. No samples give zeros. */
 int vt_cells_stat(struct vt_cells *c, struct vt_stat *out,
                   struct vt_err *err) VT_MUST_CHECK;
+/* Values in milliseconds at percentiles, which ascend; *samples 0: there are none, and
+ * out is as it was. */
+int vt_cells_quantiles(struct vt_cells *c, const double *percentile, size_t n,
+                       double *out, uint64_t *samples,
+                       struct vt_err *err) VT_MUST_CHECK;
 void vt_cells_free(struct vt_cells *c);
 
 /* ---- samples of views ------------------------------------------------- */

@@ -66,6 +66,12 @@ int vt_timings_ungap(struct vt_timings *t, vt_ns gap_ns, struct vt_err *err)
     return vt_cells_add(&t->of[ITL], gap_ns, -1, err);
 }
 
+int vt_timings_quantiles(struct vt_timings *t, size_t row, const double *percentile,
+                         size_t n, double *out, uint64_t *samples, struct vt_err *err)
+{
+    return vt_cells_quantiles(&t->of[row], percentile, n, out, samples, err);
+}
+
 static double per_second(uint64_t n, double duration_s)
 {
     return duration_s > 0 ? (double)n / duration_s : 0;

@@ -1,11 +1,11 @@
 # Without arguments: the built-in workload on the built-in profile.
 good
 for word in 'TTFT' 'TPOT' 'ITL' 'E2E' 'queue' 'preemptions' 'prefix hits' 'peak KV use' \
-    '^report: vtwin-report/ \(summary.json, requests.jsonl, steps.jsonl\)$'; do
+    '^report: vtwin-report/ \(report.html, summary.json, requests.jsonl, steps.jsonl\)$'; do
     grep -Eq "$word" out || fail "no $word in the table"
 done
 [ "$(ls | LC_ALL=C sort | tr '\n' ' ')" = "err out vtwin-report " ] || fail "files: $(ls)"
-[ "$(ls vtwin-report | tr '\n' ' ')" = "requests.jsonl steps.jsonl summary.json " ] ||
+[ "$(ls vtwin-report | tr '\n' ' ')" = "report.html requests.jsonl steps.jsonl summary.json " ] ||
     fail "report: $(ls vtwin-report)"
 requests=$(sed -n 's/^  "requests": \([0-9]*\),/\1/p' vtwin-report/summary.json)
 steps=$(sed -n 's/^  "steps": \([0-9]*\),/\1/p' vtwin-report/summary.json)

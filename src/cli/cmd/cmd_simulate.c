@@ -1,4 +1,5 @@
 /* cmd_simulate.c - vtwin simulate: predicts how an engine serves a workload. */
+#include "cli/cmd/pages.h"
 #include "cli/cmd/simulate.h"
 #include "cli/progress.h"
 #include "cli/signals.h"
@@ -22,7 +23,8 @@ static const struct opt_row output_rows[] = {
             "same seed and input, same bytes out", .shown = "the workload's"),
     OPT_FLAG(json, "json", "print JSON instead of a table"),
     OPT_TEXT(out, "out", "DIR", NULL,
-             "write summary.json, requests.jsonl, steps.jsonl"),
+             "write summary.json, requests.jsonl, steps.jsonl, report.html"),
+    PAGES_ROW(report, .shown = "with --out, in it"),
     LIMITS_ROW(slo, .shown = "none; exit 1 if one is broken"),
     OPT_FLAG(compare, "compare", "with a measured trace: predicted against measured"),
     OPT_WORD(clock, "clock", "WHOSE", vt_clock_names, NULL, "whose times are predicted",
@@ -54,6 +56,7 @@ static const struct opt_block blocks[] = {
 
 struct watch {
     struct simulate_out *out; /* NULL: none */
+    struct vt_run *run;       /* for a page; NULL: none */
     struct simulate_job *job;
     vt_ns began_ns; /* wall clock */
 };
@@ -63,14 +66,21 @@ static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
     struct watch *w = user;
 
     w->job->within += w->job->limited && vt_slo_keeps(&w->job->slo, s);
+    if (w->run) {
+        int rc = vt_run_request(w->run, s, err);
+
+        if (rc != VT_OK)
+            return rc;
+    }
     return w->out ? simulate_out_request(w->out, s, err) : VT_OK;
 }
 
 static int on_step(void *user, const struct vt_step_line *s, struct vt_err *err)
 {
     struct watch *w = user;
+    int rc = vt_run_step(w->run, s, err);
 
-    return simulate_out_step(w->out, s, err);
+    return rc == VT_OK && w->out ? simulate_out_step(w->out, s, err) : rc;
 }
 
 static void on_progress(void *user, size_t finished, size_t total, vt_ns now)
@@ -87,30 +97,10 @@ static void on_progress(void *user, size_t finished, size_t total, vt_ns now)
                               : 0);
 }
 
-/* Runs the job and, with --out, leaves its report. */
-static int run_job(struct simulate_job *j, const struct simulate_options *o,
-                   struct vt_summary *s, struct vt_err *err)
+/* What the summary says of how it was made. */
+static void sign_summary(struct vt_summary *s, const struct simulate_job *j,
+                         const struct simulate_options *o)
 {
-    struct watch w = {.job = j, .began_ns = vt_wall_ns()};
-    struct vt_sim_sink sink = {.user = &w, .progress = on_progress};
-    int rc = VT_OK;
-
-    if (j->limited)
-        sink.request = on_request;
-    if (o->out) {
-        cli_signals_catch();
-        rc = simulate_out_open(&w.out, o->out, j, err);
-        sink.request = on_request;
-        sink.step = on_step;
-    }
-    if (rc != VT_OK)
-        return rc;
-    j->spec.sink = &sink;
-    rc = vt_sim_run(&j->spec, s, err);
-    j->reached = s->extent;
-    cli_progress_end();
-    if (rc == VT_OK && !o->quiet)
-        engine_warn_extent(&j->reached, &j->spec.model->known, "");
     s->profile = j->engine.timed_by;
     s->in_sample =
         o->compare && j->engine.has_profile &&
@@ -122,9 +112,62 @@ static int run_job(struct simulate_job *j, const struct simulate_options *o,
         s->clock = vt_clock_name(j->spec.clock);
         s->frontend = j->spec.frontend->name;
     }
-    if (rc == VT_OK && w.out)
-        return simulate_out_commit(w.out, s, err);
+}
+
+/* The page, and the files of --out, which appear together. */
+static int leave_report(struct watch *w, const struct opt_args *a,
+                        const struct vt_summary *s, struct vt_err *err)
+{
+    const struct simulate_options *o = a->options;
+    struct vt_buf page = {0};
+    int rc = simulate_page(&page, a, w->job, s, w->run, err);
+
+    vt_page_end(&page);
+    if (rc == VT_OK && page.failed)
+        rc = vt_nomem(err);
+    if (rc == VT_OK && w->out) {
+        rc = simulate_out_commit(w->out, s, &page, err);
+        w->out = NULL;
+    }
+    if (rc == VT_OK && o->report)
+        rc = vt_write_file(o->report, &page, err);
+    vt_buf_free(&page);
+    return rc;
+}
+
+/* Runs the job and, with --out or --report, leaves its report. */
+static int run_job(struct simulate_job *j, const struct opt_args *a,
+                   struct vt_summary *s, struct vt_err *err)
+{
+    const struct simulate_options *o = a->options;
+    struct watch w = {.job = j, .began_ns = vt_wall_ns()};
+    struct vt_sim_sink sink = {.user = &w, .progress = on_progress};
+    int rc = VT_OK;
+
+    if (j->limited)
+        sink.request = on_request;
+    if (o->out || o->report) {
+        rc = vt_run_new(&w.run, j->fleet.on ? j->fleet.n : 0, err);
+        sink.request = on_request;
+        sink.step = on_step;
+    }
+    if (o->out && rc == VT_OK) {
+        cli_signals_catch();
+        rc = simulate_out_open(&w.out, o->out, j, err);
+    }
+    if (rc == VT_OK) {
+        j->spec.sink = &sink;
+        rc = vt_sim_run(&j->spec, s, err);
+        j->reached = s->extent;
+        cli_progress_end();
+    }
+    if (rc == VT_OK && !o->quiet)
+        engine_warn_extent(&j->reached, &j->spec.model->known, "");
+    sign_summary(s, j, o);
+    if (rc == VT_OK && w.run)
+        rc = leave_report(&w, a, s, err);
     simulate_out_abandon(w.out);
+    vt_run_free(w.run);
     return rc;
 }
 
@@ -164,7 +207,8 @@ static int print_result(const struct simulate_job *j, const struct simulate_opti
         }
         if (o->out)
             vt_buf_printf(&b,
-                          "\nreport: %s/ (summary.json, requests.jsonl, steps.jsonl)\n",
+                          "\nreport: %s/ (report.html, summary.json, requests.jsonl, "
+                          "steps.jsonl)\n",
                           o->out);
     }
     return cli_print(&b, err);
@@ -192,7 +236,7 @@ static int simulate(const struct opt_args *a, struct vt_err *err)
     if (rc == VT_OK && !o->quiet && j.fleet.fleet.ranks < 2)
         engine_warn_interval(&o->engine, ENGINE_ALONE);
     if (rc == VT_OK)
-        rc = run_job(&j, o, &s, err);
+        rc = run_job(&j, a, &s, err);
     if (rc == VT_OK && o->compare && !o->quiet)
         warn_clock(&j);
     if (rc == VT_OK)

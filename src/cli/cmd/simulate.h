@@ -54,7 +54,7 @@ void simulate_json(struct vt_buf *b, const struct vt_summary *s,
 
 struct simulate_options {
     struct traffic_options traffic;
-    const char *out;
+    const char *out, *report;
     int arrivals;
     uint32_t concurrency;
     int64_t seed, warmed_for; /* -1: the input's */
@@ -86,6 +86,14 @@ int simulate_job_open(struct simulate_job *j, const struct opt_args *a,
                       struct vt_err *err) VT_MUST_CHECK;
 void simulate_job_close(struct simulate_job *j);
 
+/* ---- its page (simulate_page.c) ---------------------------------------- */
+
+/* All of it but its end. run: what was collected on the way; measured: with --compare,
+ * or NULL. */
+int simulate_page(struct vt_buf *b, const struct opt_args *a,
+                  const struct simulate_job *j, const struct vt_summary *s,
+                  struct vt_run *run, struct vt_err *err) VT_MUST_CHECK;
+
 /* ---- where it goes (simulate_out.c) ----------------------------------- */
 
 /* A report directory. Its files appear together at the end, or not at all. */
@@ -97,9 +105,9 @@ int simulate_out_request(struct simulate_out *o, const struct vt_served *s,
                          struct vt_err *err) VT_MUST_CHECK;
 int simulate_out_step(struct simulate_out *o, const struct vt_step_line *s,
                       struct vt_err *err) VT_MUST_CHECK;
-/* Frees o whatever happens. */
+/* Frees o whatever happens. page: report.html. */
 int simulate_out_commit(struct simulate_out *o, const struct vt_summary *s,
-                        struct vt_err *err) VT_MUST_CHECK;
+                        const struct vt_buf *page, struct vt_err *err) VT_MUST_CHECK;
 /* Takes back the files and the directories made for them. NULL is fine. */
 void simulate_out_abandon(struct simulate_out *o);
 

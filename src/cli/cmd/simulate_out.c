@@ -1,6 +1,7 @@
-/* simulate_out.c - writes requests.jsonl, steps.jsonl and summary.json.
+/* simulate_out.c - writes requests.jsonl, steps.jsonl, report.html and
+ * summary.json.
  *
- * summary.json is renamed into place last, so where there is one the other two are
+ * summary.json is renamed into place last, so where there is one the others are
  * whole and belong to it.
  *
  * Requests finish in one order and are written in another, that of the workload, so
@@ -14,10 +15,10 @@
 #include "cli/cmd/simulate.h"
 #include "cli/signals.h"
 
-enum { REQUESTS, STEPS, SUMMARY, N_FILES };
+enum { REQUESTS, STEPS, PAGE, SUMMARY, N_FILES };
 
 static const char *const file_name[N_FILES] = {"requests.jsonl", "steps.jsonl",
-                                               "summary.json"};
+                                               "report.html", "summary.json"};
 
 struct out_file {
     char *path;
@@ -203,13 +204,14 @@ int simulate_out_step(struct simulate_out *o, const struct vt_step_line *s,
 }
 
 int simulate_out_commit(struct simulate_out *o, const struct vt_summary *s,
-                        struct vt_err *err)
+                        const struct vt_buf *page, struct vt_err *err)
 {
     size_t done = 0;
     int rc = VT_OK;
 
     assert(!o->in_order || o->next == o->job->workload.n);
     simulate_json(&o->file[SUMMARY].buf, s, o->job);
+    vt_buf_add(&o->file[PAGE].buf, page->data, page->len);
     for (size_t i = 0; i < N_FILES && rc == VT_OK; i++)
         rc = vt_out_flush(o->file[i].out, &o->file[i].buf, true, err);
     if (rc == VT_OK && cli_signal_caught())

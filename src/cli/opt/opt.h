@@ -173,6 +173,8 @@ struct opt_args {
     const void *options; /* the command's struct */
     const char **operand;
     size_t n_operands;
+    const char *const *word; /* all of them, as they were given */
+    int n_words;
     bool help;   /* --help was among them: nothing else was looked at */
     bool *given; /* of each row of each block */
     const struct opt_mention *mention; /* in the order in which they were given */

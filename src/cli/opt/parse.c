@@ -404,7 +404,7 @@ int opt_parse(struct opt_args *a, const struct opt_command *c, int argc,
     while (row_at(c, n_rows, &block))
         n_rows++;
     assert(n_rows <= MAX_OPTIONS);
-    *a = (struct opt_args){.command = c};
+    *a = (struct opt_args){.command = c, .word = argv, .n_words = argc};
     if (c->rewrite && (rc = c->rewrite(&a->arena, &argc, &argv, err)) != VT_OK)
         return rc;
     room = (size_t)argc + 1;

@@ -1,59 +1,27 @@
 /* page.c - one HTML page with everything in it: a table of summaries and all figures.
  */
-#include <math.h>
+#include <stdlib.h>
 
 #include "page/page.h"
 #include "report/figures/figures.h"
 
-/* ---- the table -------------------------------------------------------- */
-
-static void put_value(struct vt_page_table *t, double v, double captured, bool compare)
-{
-    double error = vt_error_percent(v, captured);
-    char text[32], small[32];
-
-    snprintf(text, sizeof(text), "%.*f", v < 1000 ? 2 : 0, v);
-    snprintf(small, sizeof(small), "%+.1f %%", error);
-    if (compare && isfinite(error))
-        vt_page_cell_small(t, text, small);
-    else
-        vt_page_cell(t, "%s", text);
-}
-
 static int put_table(struct vt_buf *b, const struct vt_figures *f,
                      const struct vt_summary *s, struct vt_err *err)
 {
-    const char **head = calloc(f->n_views + 1, sizeof(*head));
-    struct vt_page_table t;
+    const char **label = calloc(f->n_views + 1, sizeof(*label));
+    const struct vt_summary **each = calloc(f->n_views + 1, sizeof(*each));
+    int rc = label && each ? VT_OK : vt_nomem(err);
 
-    if (!head)
-        return vt_nomem(err);
-    head[0] = "<";
-    for (size_t i = 0; i < f->n_views; i++)
-        head[i + 1] = f->view[i]->label;
-    vt_page_table_begin(&t, b, head, f->n_views + 1);
-    vt_page_row(&t, NULL);
-    vt_page_cell(&t, "requests");
-    for (size_t i = 0; i < f->n_views; i++)
-        vt_page_cell(&t, "%llu", (unsigned long long)s[i].requests);
-    vt_page_row(&t, NULL);
-    vt_page_cell(&t, "output tokens per second");
-    for (size_t i = 0; i < f->n_views; i++)
-        put_value(&t, s[i].output_tok_per_s, s[0].output_tok_per_s, i > 0);
-    for (size_t row = 0; row < VT_N_MEASURED; row++)
-        for (size_t part = 0; part < VT_N_PARTS; part++) {
-            vt_page_row(&t, part == 0 ? "new" : NULL);
-            vt_page_cell(&t, "%s %s (ms)", vt_stat_rows[row].label, vt_parts[part].key);
-            for (size_t i = 0; i < f->n_views; i++)
-                put_value(&t, vt_part_of(vt_stat_of(&s[i], row), part),
-                          vt_part_of(vt_stat_of(&s[0], row), part), i > 0);
-        }
-    vt_page_table_end(&t);
-    free(head);
-    return VT_OK;
+    for (size_t i = 0; i < f->n_views && rc == VT_OK; i++) {
+        label[i] = f->view[i]->label;
+        each[i] = &s[i];
+    }
+    if (rc == VT_OK)
+        rc = vt_page_summaries(b, label, each, f->n_views, err);
+    free(label);
+    free(each);
+    return rc;
 }
-
-/* ---- figures ---------------------------------------------------------- */
 
 static int put_figure(struct vt_buf *b, const struct vt_figures *f,
                       const struct figure_kind *k, struct vt_err *err)
