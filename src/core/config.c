@@ -100,6 +100,29 @@ static int check_groups(const struct vt_engine_config *c, struct vt_err *err)
     return VT_OK;
 }
 
+static int check_offload(const struct vt_engine_config *c, struct vt_err *err)
+{
+    const struct vt_offload *o = &c->offload;
+    struct vt_kv_group one;
+    uint32_t n;
+    const struct vt_kv_group *g = layout_groups(c, &one, &n);
+    int rc;
+
+    if (o->num_cpu_blocks == 0)
+        return VT_OK;
+    if ((rc = check_range("CPU blocks", o->num_cpu_blocks, 1, 1u << 28, err)) ||
+        (rc = check_range("blocks_per_chunk", o->blocks_per_chunk, 0, 4096, err)))
+        return rc;
+    if (c->compat != VT_COMPAT_VLLM)
+        return vt_fail(err, VT_EINPUT, "CPU offload is not known by BLIS's rules");
+    for (uint32_t i = 0; i < n; i++)
+        if ((uint64_t)g[i].block_size * o->blocks_per_chunk > 1u << 30)
+            return vt_fail(err, VT_EINPUT,
+                           "chunks of %u blocks with %u tokens each are too large",
+                           o->blocks_per_chunk, g[i].block_size);
+    return VT_OK;
+}
+
 /* What not every release has, and what it says of what it has. */
 static int check_release(const struct vt_engine_config *c, struct vt_err *err)
 {
@@ -170,7 +193,8 @@ int vt_engine_config_check(const struct vt_engine_config *c, struct vt_err *err)
         return vt_fail(err, VT_EINPUT, "speculative-draft-us is %g, must be 0 to 1e9",
                        c->spec_draft_us);
     if ((rc = check_share("watermark", c->watermark, err)) ||
-        (rc = check_groups(c, err)) || (rc = check_release(c, err)))
+        (rc = check_groups(c, err)) || (rc = check_offload(c, err)) ||
+        (rc = check_release(c, err)))
         return rc;
     if (!c->enable_chunked_prefill && c->max_num_batched_tokens < c->max_model_len)
         return vt_fail(err, VT_EINPUT,

@@ -63,6 +63,21 @@ enum vt_compat { VT_COMPAT_VLLM, VT_COMPAT_BLIS };
 
 enum { VT_SPEC_POSITIONS = 16 };
 
+/* Which content of the host's memory is given up first. */
+enum vt_evict { VT_EVICT_LRU, VT_EVICT_ARC };
+
+/* vLLM's OffloadingConnector: a second tier of KV blocks in the host's memory. Names as
+ * in its kv_connector_extra_config. */
+struct vt_offload {
+    uint32_t num_cpu_blocks;   /* chunks that fit; 0: there is no such tier */
+    uint32_t blocks_per_chunk; /* GPU blocks that are moved and found as one; 0: 1 */
+    uint32_t store_threshold;  /* below 2: all is stored; else what is met so often */
+    uint32_t max_tracker_size; /* of how much that is counted; 0: 64,000 */
+    enum vt_evict eviction_policy;
+    bool offload_generated;         /* not offload_prompt_only */
+    bool self_describing_kv_events; /* they tell tokens */
+};
+
 /* Releases of vLLM whose scheduler is known, by the number behind "0.". */
 enum { VT_VLLM_OLDEST = 26, VT_VLLM_NEWEST = 32 };
 /* From a text such as "0.26", "v0.32.0" or "0.32.1+cu129". VT_EINPUT: none of these. */
@@ -116,6 +131,7 @@ struct vt_engine_config { /* names as vLLM's */
     bool async_scheduling;
     bool use_eagle; /* drafts need look-ahead slots; a hit drops its last block */
     bool kv_events; /* collect block events */
+    struct vt_offload offload;
     /* Requests in the largest full step (one that uses up the token budget) that the
      * engine has computed before its first request: beyond it, full steps are new to it
      * (vt_latency.holds_new). 0: it has computed them all, as one that has served for
@@ -262,6 +278,27 @@ struct vt_item { /* one request's part in a step */
                      * tokens to compute; set where the model asks for it */
 };
 
+struct vt_kv_job { /* a transfer between GPU and host, good as its plan's moves are */
+    uint64_t id, tag;
+    const uint32_t *gpu, *cpu; /* blocks there, chunks here */
+    uint32_t n_gpu, n_cpu;
+    const uint32_t *per_group, *first; /* how many of the GPU's, from which place on */
+    bool store;                        /* to the host */
+};
+
+/* What a step moves between the tiers: loads at once, stores when the next step
+ * begins. Flushed jobs must be over before this step computes. Good until the next
+ * vt_sched_update(). */
+struct vt_kv_moves {
+    const struct vt_kv_job *load, *store;
+    uint32_t n_load, n_store;
+    const uint64_t *flush; /* jobs */
+    uint32_t n_flush;
+    const uint32_t *evicted; /* chunks whose content was given up */
+    uint32_t n_evicted;
+    uint32_t no_room; /* stores for which there was none */
+};
+
 /* One decision. Owned by the scheduler; good until the second next
  * vt_sched_schedule(), because two steps may be in flight. */
 struct vt_step_plan {
@@ -276,7 +313,8 @@ struct vt_step_plan {
     uint32_t n_preempted;
     uint64_t *finished; /* tags of requests that ended since the last plan */
     uint32_t n_finished;
-    double kv_usage; /* after scheduling */
+    double kv_usage;                 /* after scheduling */
+    const struct vt_kv_moves *moves; /* NULL: there is no second tier */
 };
 
 struct vt_row { /* output of one request in one step */
@@ -292,6 +330,7 @@ struct vt_row { /* output of one request in one step */
 struct vt_first { /* prefill statistics of a request with its first output */
     uint64_t tag;
     uint32_t prompt_tokens, cached_tokens, cache_creation_tokens;
+    uint32_t external_tokens; /* of those cached: from the host's memory */
 };
 
 struct vt_cache_stats { /* since the last vt_sched_update(); in tokens */
@@ -306,6 +345,7 @@ struct vt_update { /* owned by the scheduler, good until its next update */
     struct vt_first *first;
     uint32_t n_first;
     struct vt_cache_stats cache;
+    struct vt_cache_stats external; /* the same of what the GPU did not have */
     /* Prompt tokens of the requests in `first`, and those of them that were cached;
      * BLIS: blocks asked for by any request. */
     uint64_t looked_up, found;
@@ -314,6 +354,7 @@ struct vt_update { /* owned by the scheduler, good until its next update */
 enum vt_pause { VT_RUN, VT_PAUSE_NEW, VT_PAUSE_ALL };
 
 enum vt_kv_kind { VT_KV_STORED, VT_KV_REMOVED, VT_KV_CLEARED };
+enum vt_medium { VT_MEDIUM_GPU, VT_MEDIUM_CPU };
 struct vt_kv_event { /* of one block */
     /* Stands for the block's tokens and all before them. 0 (STORED): the block was not
      * kept, but its tokens are told with its neighbours'. */
@@ -321,15 +362,20 @@ struct vt_kv_event { /* of one block */
     uint64_t tag;   /* STORED: whose block */
     uint32_t index; /* STORED: of the block within the request's table */
     uint8_t group;
-    uint8_t kind; /* enum vt_kv_kind */
-    bool joins;   /* STORED: vLLM tells it in one message with the event before */
-    bool part;    /* STORED: the part of a block up to a prompt's end; it has the size
-                   * of vt_hash_block_size(), and the index counts those */
+    uint8_t kind;   /* enum vt_kv_kind */
+    uint8_t medium; /* enum vt_medium; CPU: of a chunk, whose last key it has, */
+    bool bare;      /* and whose tokens are not told */
+    bool joins;     /* vLLM tells it in one message with the event before */
+    bool part;      /* STORED: the part of a block up to a prompt's end; it has the size
+                     * of vt_hash_block_size(), and the index counts those */
 };
 
 struct vt_kv_message { /* what is told at once of blocks that were stored */
     uint32_t n_events; /* from the first one on */
-    uint32_t n_kept;   /* of these: with a key */
+    uint32_t n_kept; /* of these: with a key; of a chunk: hashes, from first_hash on */
+    uint32_t first_hash;
+    enum vt_medium medium;
+    bool bare; /* of a chunk: only its last hash is told */
     uint32_t block_size, first_token, n_tokens;
     uint32_t units; /* a block's hash is the ((index + 1) * units - 1)th of the chain */
     const char *kind; /* of attention */
@@ -363,6 +409,9 @@ const struct vt_step_plan *vt_sched_schedule(struct vt_sched *s, bool throttle);
 const struct vt_update *vt_sched_update(struct vt_sched *s,
                                         const struct vt_step_plan *p,
                                         const uint32_t *sampled);
+/* Jobs of earlier plans that are over; told of with the next vt_sched_update(). */
+int vt_sched_moved(struct vt_sched *s, const uint64_t *jobs, uint32_t n,
+                   struct vt_err *err) VT_MUST_CHECK;
 void vt_sched_pause(struct vt_sched *s, enum vt_pause p);
 /* False, and nothing happens, while blocks are in use. With `preempt` running
  * requests give theirs back first; their tags follow in *tags (borrowed). */
@@ -375,6 +424,8 @@ const uint32_t *vt_sched_running(const struct vt_sched *s, uint32_t *n); /* slot
 /* Copies at most max slots in queue order; returns how many wait. By priority the
  * order is whole only if max is at least that. */
 uint32_t vt_sched_waiting(const struct vt_sched *s, uint32_t *slots, uint32_t max);
+/* How many of these, at the beginning, were put aside. */
+uint32_t vt_sched_apart(const struct vt_sched *s);
 /* A group's table, in which block 0 is a place without memory. */
 const uint32_t *vt_sched_blocks(const struct vt_sched *s, uint32_t slot, uint32_t group,
                                 uint32_t *n);

@@ -31,6 +31,8 @@ static const struct {
     {RULE(leaves_last_token), 32, UINT32_MAX},
     {RULE(looks_in_pause), 32, UINT32_MAX},
     {RULE(mamba_saves_inside), 32, UINT32_MAX},
+    {RULE(waits_for_blocks), 30, UINT32_MAX},
+    {RULE(offload_by_request), 30, UINT32_MAX},
     {RULE(mamba_marks_ends), 32, UINT32_MAX},
 };
 

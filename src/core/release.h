@@ -26,6 +26,8 @@ struct release {        /* each is a change; release.c knows which release broug
     bool leaves_last_token;  /* a prompt sent again goes on before its last token */
     bool looks_in_pause;     /* the queue is looked at while new requests are held */
     bool mamba_saves_inside; /* a prompt's last piece may pass the place of a state */
+    bool waits_for_blocks;   /* nobody is preempted whose blocks come back later */
+    bool offload_by_request; /* the host's blocks age with those who used them */
     bool mamba_marks_ends;   /* who stands at his prompt's last state holds it */
 };
 

@@ -98,6 +98,8 @@ bool pool_add_alias(struct pool *p, uint32_t b, uint64_t key);
 void pool_forget(struct pool *p, uint32_t b);
 /* One STORED event; e->kind is set here. */
 void pool_stored(struct pool *p, struct vt_kv_event e);
+/* An event that is not about its blocks. */
+void pool_tell(struct pool *p, struct vt_kv_event e);
 /* Forgets all content; the caller checked that every block is free. */
 void pool_clear(struct pool *p);
 

@@ -105,7 +105,8 @@ uint32_t vt_hash_block_size(const struct vt_engine_config *c)
         odd_state |=
             g[i].type == VT_ATTENTION_MAMBA && g[i].block_size != c->block_size;
     }
-    if (n > 1 && (!c->enable_prefix_caching || odd_state))
+    if (n > 1 &&
+        ((!c->enable_prefix_caching && c->offload.num_cpu_blocks == 0) || odd_state))
         return vt_scheduler_block_size(c);
     return (uint32_t)unit;
 }
@@ -179,6 +180,29 @@ struct vt_kv_facts vt_kv_facts(const struct vt_engine_config *c)
     return f;
 }
 
+/* Of a chunk of the host's memory. */
+static struct vt_kv_message chunk_message(const struct vt_engine_config *c,
+                                          const struct vt_kv_event *e,
+                                          struct vt_kv_message m, uint32_t unit)
+{
+    uint32_t bpc = c->offload.blocks_per_chunk > 0 ? c->offload.blocks_per_chunk : 1;
+    uint32_t units = m.block_size / unit * bpc;
+
+    m.medium = VT_MEDIUM_CPU;
+    m.bare = e->bare;
+    m.n_events = 1;
+    m.n_kept = m.bare ? 1 : units;
+    m.first_hash = (e->index + 1) * units - m.n_kept;
+    m.first_token = e->index * units * unit;
+    m.n_tokens = m.bare ? 0 : units * unit;
+    m.block_size = m.bare ? 0 : unit;
+    m.units = units;
+    m.window = 0;
+    if (m.bare)
+        m.kind = NULL;
+    return m;
+}
+
 struct vt_kv_message vt_kv_message(const struct vt_engine_config *c,
                                    const struct vt_kv_event *e, uint32_t n)
 {
@@ -191,6 +215,8 @@ struct vt_kv_message vt_kv_message(const struct vt_engine_config *c,
         .window = g->type == VT_ATTENTION_SLIDING ? g->window : 0,
     };
 
+    if (e->medium == VT_MEDIUM_CPU)
+        return chunk_message(c, e, m, unit);
     do
         m.n_kept += e[m.n_events++].key != 0;
     while (m.n_events < n && e[m.n_events].kind == VT_KV_STORED && e[m.n_events].joins);

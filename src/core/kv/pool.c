@@ -248,12 +248,16 @@ void pool_register(struct pool *p, uint32_t b, uint64_t key, uint32_t group)
     p->block[oldest].same_prev = b;
 }
 
+void pool_tell(struct pool *p, struct vt_kv_event e)
+{
+    if (p->log_events)
+        log_event(p, e);
+}
+
 void pool_stored(struct pool *p, struct vt_kv_event e)
 {
-    if (!p->log_events)
-        return;
     e.kind = VT_KV_STORED;
-    log_event(p, e);
+    pool_tell(p, e);
 }
 
 void pool_clear(struct pool *p)

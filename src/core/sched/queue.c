@@ -23,25 +23,31 @@ static bool goes_before(const struct vt_sched *s, uint32_t a, uint32_t b)
     return order != 0 ? order < 0 : x->tag < y->tag;
 }
 
-static void heap_put(struct vt_sched *s, uint32_t at, uint32_t slot)
+static struct queue *queue_of(struct vt_sched *s, uint32_t slot)
 {
-    s->waiting.heap[at] = slot;
+    return s->slot[slot].apart ? &s->apart : &s->waiting;
+}
+
+static void heap_put(struct vt_sched *s, const struct queue *q, uint32_t at,
+                     uint32_t slot)
+{
+    q->heap[at] = slot;
     s->slot[slot].prev = at;
 }
 
-static void heap_up(struct vt_sched *s, uint32_t at, uint32_t slot)
+static void heap_up(struct vt_sched *s, const struct queue *q, uint32_t at,
+                    uint32_t slot)
 {
-    while (at > 0 && goes_before(s, slot, s->waiting.heap[(at - 1) / 2])) {
-        heap_put(s, at, s->waiting.heap[(at - 1) / 2]);
+    while (at > 0 && goes_before(s, slot, q->heap[(at - 1) / 2])) {
+        heap_put(s, q, at, q->heap[(at - 1) / 2]);
         at = (at - 1) / 2;
     }
-    heap_put(s, at, slot);
+    heap_put(s, q, at, slot);
 }
 
-static void heap_down(struct vt_sched *s, uint32_t at, uint32_t slot)
+static void heap_down(struct vt_sched *s, const struct queue *q, uint32_t at,
+                      uint32_t slot)
 {
-    const struct queue *q = &s->waiting;
-
     for (;;) {
         uint32_t child = 2 * at + 1;
 
@@ -49,87 +55,86 @@ static void heap_down(struct vt_sched *s, uint32_t at, uint32_t slot)
             child++;
         if (child >= q->n || !goes_before(s, q->heap[child], slot))
             break;
-        heap_put(s, at, q->heap[child]);
+        heap_put(s, q, at, q->heap[child]);
         at = child;
     }
-    heap_put(s, at, slot);
+    heap_put(s, q, at, slot);
 }
 
-static void link_between(struct vt_sched *s, uint32_t slot, uint32_t prev,
-                         uint32_t next)
+static void link_between(struct vt_sched *s, struct queue *q, uint32_t slot,
+                         uint32_t prev, uint32_t next)
 {
     s->slot[slot].prev = prev;
     s->slot[slot].next = next;
     if (prev != NO_SLOT)
         s->slot[prev].next = slot;
     else
-        s->waiting.head = slot;
+        q->head = slot;
     if (next != NO_SLOT)
         s->slot[next].prev = slot;
     else
-        s->waiting.tail = slot;
+        q->tail = slot;
 }
 
 void queue_push(struct vt_sched *s, uint32_t slot)
 {
     struct queue *q = &s->waiting;
 
+    s->slot[slot].apart = false;
     q->n++;
     if (q->by_priority)
-        heap_up(s, q->n - 1, slot);
+        heap_up(s, q, q->n - 1, slot);
     else
-        link_between(s, slot, q->n > 1 ? q->tail : NO_SLOT, NO_SLOT);
+        link_between(s, q, slot, q->n > 1 ? q->tail : NO_SLOT, NO_SLOT);
 }
 
-void queue_push_front(struct vt_sched *s, uint32_t slot)
+void queue_push_front(struct vt_sched *s, uint32_t slot, bool apart)
 {
-    struct queue *q = &s->waiting;
+    struct queue *q = apart ? &s->apart : &s->waiting;
 
-    uint32_t prev = NO_SLOT, next = q->n > 0 ? q->head : NO_SLOT;
-
+    s->slot[slot].apart = apart;
     q->n++;
-    if (q->by_priority) {
-        heap_up(s, q->n - 1, slot);
-        return;
-    }
-    while (next != NO_SLOT && s->slot[next].aside && !s->rules.aside_is_waiting) {
-        prev = next;
-        next = s->slot[next].next;
-    }
-    link_between(s, slot, prev, next);
+    if (q->by_priority)
+        heap_up(s, q, q->n - 1, slot);
+    else
+        link_between(s, q, slot, NO_SLOT, q->n > 1 ? q->head : NO_SLOT);
 }
 
-uint32_t queue_after(const struct vt_sched *s, uint32_t slot)
+static uint32_t first_of(const struct queue *q)
 {
-    return s->slot[slot].next;
+    return q->by_priority ? q->heap[0] : q->head;
 }
 
 uint32_t queue_first(const struct vt_sched *s)
 {
-    return s->waiting.by_priority ? s->waiting.heap[0] : s->waiting.head;
+    if (s->apart.n == 0)
+        return s->waiting.n > 0 ? first_of(&s->waiting) : NO_SLOT;
+    if (s->waiting.n > 0 && s->waiting.by_priority && !s->rules.aside_is_waiting &&
+        goes_before(s, first_of(&s->waiting), first_of(&s->apart)))
+        return first_of(&s->waiting);
+    return first_of(&s->apart);
 }
 
-static void heap_remove(struct vt_sched *s, uint32_t at)
+static void heap_remove(struct vt_sched *s, const struct queue *q, uint32_t at)
 {
-    struct queue *q = &s->waiting;
     uint32_t last = q->heap[q->n]; /* n is already one less */
 
     if (at == q->n)
         return;
     if (at > 0 && goes_before(s, last, q->heap[(at - 1) / 2]))
-        heap_up(s, at, last);
+        heap_up(s, q, at, last);
     else
-        heap_down(s, at, last);
+        heap_down(s, q, at, last);
 }
 
 void queue_remove(struct vt_sched *s, uint32_t slot)
 {
-    struct queue *q = &s->waiting;
+    struct queue *q = queue_of(s, slot);
     uint32_t prev = s->slot[slot].prev, next = s->slot[slot].next;
 
     q->n--;
     if (q->by_priority) {
-        heap_remove(s, prev);
+        heap_remove(s, q, prev);
         return;
     }
     if (prev != NO_SLOT)
@@ -154,19 +159,30 @@ static void sort_slots(const struct vt_sched *s, uint32_t *slots, uint32_t n)
     }
 }
 
+/* Adds to n slots that are there; by priority the order is whole only if all fit. */
+static uint32_t add_slots(const struct vt_sched *s, const struct queue *q,
+                          uint32_t *slots, uint32_t n, uint32_t max)
+{
+    uint32_t i = q->head;
+
+    for (uint32_t k = 0; k < q->n && n < max; k++) {
+        slots[n++] = q->by_priority ? q->heap[k] : i;
+        if (!q->by_priority)
+            i = s->slot[i].next;
+    }
+    return n;
+}
+
 uint32_t queue_list(const struct vt_sched *s, uint32_t *slots, uint32_t max)
 {
-    const struct queue *q = &s->waiting;
-    uint32_t n = 0, i = q->head;
+    uint32_t apart = add_slots(s, &s->apart, slots, 0, max);
+    uint32_t n = add_slots(s, &s->waiting, slots, apart, max);
 
-    if (q->by_priority) {
-        n = max < q->n ? max : q->n;
-        if (n > 0)
-            memcpy(slots, q->heap, n * sizeof(*slots));
+    if (s->waiting.by_priority && s->rules.aside_is_waiting) {
+        sort_slots(s, slots, apart);
+        sort_slots(s, slots + apart, n - apart);
+    } else if (s->waiting.by_priority) {
         sort_slots(s, slots, n);
-        return q->n;
     }
-    for (; n < max && n < q->n; i = s->slot[i].next)
-        slots[n++] = i;
-    return q->n;
+    return sched_n_waiting(s);
 }

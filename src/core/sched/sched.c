@@ -15,6 +15,8 @@ bool vt_sched_follow(struct vt_sched *s, uint32_t vllm)
     s->rules = release_rules(vllm);
     s->rules.frees_to_back &= !s->c.enable_prefix_caching;
     groups_follow(&s->groups, &s->rules, s->c.prefix_cache_retention_interval);
+    if (s->off)
+        offload_follow(s->off, &s->rules, s->groups.retention);
     return true;
 }
 
@@ -31,7 +33,8 @@ int vt_sched_new(struct vt_sched **out, const struct vt_engine_config *c,
                                                 : c->max_num_batched_tokens;
     s->lookahead = c->use_eagle ? c->num_spec_tokens : 0;
     s->watermark_blocks = (uint32_t)(c->watermark * c->num_gpu_blocks);
-    s->waiting.by_priority = c->policy == VT_PRIORITY;
+    s->waiting.by_priority = s->apart.by_priority = c->policy == VT_PRIORITY;
+    s->late.on = c->offload.num_cpu_blocks > 0 && c->async_scheduling;
     s->running = malloc(c->max_num_seqs * sizeof(*s->running));
     s->loras = malloc((c->max_loras + 1) * sizeof(*s->loras));
     for (int i = 0; i < 2; i++)
@@ -40,7 +43,9 @@ int vt_sched_new(struct vt_sched **out, const struct vt_engine_config *c,
         groups_init(&s->groups, c, NULL) != VT_OK ||
         pool_init(&s->pool, c->num_gpu_blocks, 1, c->enable_prefix_caching,
                   c->kv_events, NULL) != VT_OK ||
-        (s->groups.n > 1 && pool_tell_groups(&s->pool, NULL) != VT_OK)) {
+        (s->groups.n > 1 && pool_tell_groups(&s->pool, NULL) != VT_OK) ||
+        (c->offload.num_cpu_blocks > 0 &&
+         offload_open(&s->off, c, &s->pool, NULL) != VT_OK)) {
         vt_sched_free(s);
         return vt_nomem(err);
     }
@@ -57,6 +62,8 @@ static bool blocks_are_conserved(const struct vt_sched *s)
 
     if (!s->pool.block)
         return true;
+    for (size_t i = 0; i < s->late.n_blocks; i++)
+        held += s->late.block[i] != 0;
     for (uint32_t i = 0; i < s->seats.n * s->groups.n; i++) {
         const struct holding *h = s->slot[i / s->groups.n].held;
 
@@ -91,6 +98,7 @@ void vt_sched_free(struct vt_sched *s)
         free(s->plan[i].plan.preempted);
         free(s->plan[i].plan.finished);
     }
+    offload_close(s->off);
     pool_free(&s->pool);
     groups_free(&s->groups);
     free(s->slot);
@@ -98,6 +106,10 @@ void vt_sched_free(struct vt_sched *s)
     vt_map_free(&s->by_tag);
     free(s->running);
     free(s->waiting.heap);
+    free(s->apart.heap);
+    free(s->moved);
+    free(s->late.block);
+    free(s->late.part);
     free(s->aside);
     free(s->loras);
     free(s->finished);
@@ -130,13 +142,15 @@ static int take_slot(struct vt_sched *s, uint64_t tag, uint32_t *slot,
     return VT_OK;
 }
 
-static void give_slot(struct vt_sched *s, uint32_t slot)
+/* parked: its seat stays taken. */
+static void give_slot(struct vt_sched *s, uint32_t slot, bool parked)
 {
     struct slot *r = &s->slot[slot];
 
-    r->status = S_FREE;
+    r->status = parked ? S_PARKED : S_FREE;
     vt_map_drop(&s->by_tag, vt_map_get(&s->by_tag, r->tag));
-    vt_seats_give(&s->seats, slot);
+    if (!parked)
+        vt_seats_give(&s->seats, slot);
 }
 
 void sched_cut_more_slots(struct vt_sched *s, uint32_t most)
@@ -151,6 +165,7 @@ void sched_cut_more_slots(struct vt_sched *s, uint32_t most)
     vt_shrink(&s->finished, &s->cap_finished, s->n_finished, sizeof(*s->finished));
     vt_shrink(&s->waiting.heap, &s->waiting.cap_heap, s->seats.n,
               sizeof(*s->waiting.heap));
+    vt_shrink(&s->apart.heap, &s->apart.cap_heap, s->seats.n, sizeof(*s->apart.heap));
     vt_map_fit(&s->by_tag);
 }
 
@@ -210,8 +225,12 @@ int sched_prepare(struct vt_sched *s, const struct vt_request *r, uint32_t *slot
     rc = x->held ? content_init(&x->content, r, err) : vt_nomem(err);
     if (rc == VT_OK) /* so that pushing a preempted request can't fail */
         rc = queue_reserve(&s->waiting, s->seats.n, err);
+    if (rc == VT_OK)
+        rc = queue_reserve(&s->apart, s->seats.n, err);
+    if (rc == VT_OK && s->off && !(x->off = offload_add(s->off, r->tag, *slot)))
+        rc = vt_nomem(err);
     if (rc != VT_OK)
-        give_slot(s, *slot);
+        give_slot(s, *slot, false);
     return rc;
 }
 
@@ -232,18 +251,22 @@ int vt_sched_add(struct vt_sched *s, const struct vt_request *r, uint32_t *slot,
 }
 
 /* The caller has taken it out of the queue or the running list. */
-void sched_end(struct vt_sched *s, uint32_t slot)
+void sched_end(struct vt_sched *s, uint32_t slot, bool aborted)
 {
     struct slot *r = &s->slot[slot];
+    bool parked = r->status == S_LOADING && !r->loaded;
 
-    kv_release(s, r);
+    if (s->off)
+        tiers_end(s, r, aborted);
+    if (!parked)
+        kv_release(s, r);
     sched_put_aside(s, slot, false);
     if (vt_grow(&s->finished, &s->cap_finished, s->n_finished + 1, sizeof(r->tag),
                 NULL) == VT_OK)
         s->finished[s->n_finished++] = r->tag;
     else
         s->failed = true;
-    give_slot(s, slot);
+    give_slot(s, slot, parked);
 }
 
 uint32_t sched_stop_running(struct vt_sched *s, uint32_t slot)
@@ -266,12 +289,13 @@ void vt_sched_abort(struct vt_sched *s, uint32_t slot)
         break;
     case S_WAITING:
     case S_PREEMPTED:
+    case S_LOADING:
         queue_remove(s, slot);
         break;
     default:
         break;
     }
-    sched_end(s, slot);
+    sched_end(s, slot, true);
     sched_cut_slots(s, 4); /* as many as have come, in a few rounds */
 }
 
@@ -279,7 +303,7 @@ bool vt_sched_has_unfinished(const struct vt_sched *s)
 {
     if (s->pause == VT_PAUSE_ALL)
         return false;
-    return s->n_running > 0 || (s->pause == VT_RUN && s->waiting.n > 0);
+    return s->n_running > 0 || (s->pause == VT_RUN && sched_n_waiting(s) > 0);
 }
 
 bool vt_sched_has_requests(const struct vt_sched *s)
@@ -328,6 +352,11 @@ const uint32_t *vt_sched_running(const struct vt_sched *s, uint32_t *n)
 uint32_t vt_sched_waiting(const struct vt_sched *s, uint32_t *slots, uint32_t max)
 {
     return queue_list(s, slots, max);
+}
+
+uint32_t vt_sched_apart(const struct vt_sched *s)
+{
+    return s->apart.n;
 }
 
 const uint32_t *vt_sched_blocks(const struct vt_sched *s, uint32_t slot, uint32_t group,
@@ -438,7 +467,7 @@ static void ops_count(const void *s, uint32_t *waiting, uint32_t *running)
 {
     const struct vt_sched *x = s;
 
-    *waiting = x->waiting.n;
+    *waiting = sched_n_waiting(x);
     *running = x->n_running;
 }
 

@@ -3,11 +3,20 @@
 #define VT_CORE_SCHED_H
 
 #include "core/kv/kv.h"
+#include "core/offload/offload.h"
 #include "core/sched/groups.h"
 
 #define NO_SLOT UINT32_MAX
 
-enum status { S_FREE, S_PENDING, S_WAITING, S_RUNNING, S_PREEMPTED };
+enum status {
+    S_FREE,
+    S_PENDING,
+    S_WAITING,
+    S_RUNNING,
+    S_PREEMPTED,
+    S_LOADING, /* its blocks are being filled from the host's memory */
+    S_PARKED   /* it is over, but what it loaded is still on its way to its blocks */
+};
 
 struct slot {             /* one request; what every step touches comes first */
     uint32_t computed;    /* tokens in the KV cache, speculated ones included */
@@ -39,9 +48,15 @@ struct slot {             /* one request; what every step touches comes first */
     int32_t priority;
     int64_t arrival;
     const char *id;
-    uint32_t lora;       /* adapter; 0: none */
-    bool aside;          /* was passed over when others were admitted */
-    uint32_t prev, next; /* waiting list, or position in the heap (prev) */
+    uint32_t lora;           /* adapter; 0: none */
+    bool aside;              /* was passed over when others were admitted */
+    bool apart;              /* stands in that queue */
+    bool loaded;             /* what it loaded is there */
+    bool prefills;           /* will need more blocks for its prompt */
+    uint32_t last_seq;       /* of the last step with it, where blocks come back late */
+    uint32_t first_external; /* of first_cached: from the host's memory */
+    struct off_request *off; /* NULL: there is no second tier */
+    uint32_t prev, next;     /* waiting list, or position in the heap (prev) */
     struct content content;
 };
 
@@ -56,6 +71,19 @@ struct queue { /* of waiting slots: a list (fcfs) or a heap (priority) */
 struct plan_buf {
     struct vt_step_plan plan;
     size_t cap_preempted, cap_finished;
+};
+
+/* With steps in flight a connector may still read blocks that were given back: they
+ * return to the pool with the result of the last step that used them. */
+struct late {
+    bool on;
+    uint32_t scheduled, done; /* steps that compute something */
+    uint32_t *block;
+    size_t n_blocks, cap_blocks;
+    struct late_part {
+        uint32_t seq, n; /* blocks, after those of the parts before */
+    } *part;
+    size_t n_parts, cap_parts;
 };
 
 struct vt_sched {
@@ -78,9 +106,9 @@ struct vt_sched {
 
     uint32_t *running; /* in vLLM's order */
     uint32_t n_running;
-    struct queue waiting;
-    uint32_t n_aside; /* waiting ones that were passed over */
-    uint32_t *aside;  /* scratch: taken out of the heap while others are looked at */
+    struct queue waiting, apart; /* apart: put aside, and looked at first */
+    uint32_t n_aside;            /* waiting ones that were passed over */
+    uint32_t *aside; /* scratch: taken out of the queues while others are looked at */
     size_t cap_aside;
     bool adapted;    /* a request with an adapter has come, and their number counts */
     uint32_t *loras; /* adapters of this step's requests */
@@ -95,7 +123,13 @@ struct vt_sched {
 
     struct vt_update update;
     size_t cap_rows, cap_first;
-    struct vt_cache_stats cache;
+    struct vt_cache_stats cache, external;
+
+    struct offload *off; /* NULL: there is no second tier */
+    uint32_t n_prefills; /* requests with `prefills` */
+    uint64_t *moved;     /* jobs to be told of with the next result */
+    size_t n_moved, cap_moved;
+    struct late late;
     bool failed; /* out of memory somewhere deep; reported by the next call */
 };
 
@@ -109,7 +143,7 @@ void sched_enqueue(struct vt_sched *s, uint32_t slot);
  * caller has taken it out of queue or list). */
 uint32_t sched_stop_running(struct vt_sched *s, uint32_t slot);
 void sched_preempt(struct vt_sched *s, uint32_t slot, bool drop_results);
-void sched_end(struct vt_sched *s, uint32_t slot);
+void sched_end(struct vt_sched *s, uint32_t slot, bool aborted);
 /* After a crowd: a few of the slots that nobody uses any more are given back. Not while
  * one that has just ended may still be asked for. */
 enum { SCHED_SLOTS = 1024 }; /* that are kept in any case */
@@ -129,12 +163,57 @@ static inline void sched_put_aside(struct vt_sched *s, uint32_t slot, bool aside
 }
 
 int queue_reserve(struct queue *q, uint32_t n, struct vt_err *err);
-void queue_push(struct vt_sched *s, uint32_t slot);       /* behind all (fcfs) */
-void queue_push_front(struct vt_sched *s, uint32_t slot); /* before all (fcfs) */
-uint32_t queue_first(const struct vt_sched *s);
-uint32_t queue_after(const struct vt_sched *s, uint32_t slot); /* fcfs; NO_SLOT: last */
+void queue_push(struct vt_sched *s, uint32_t slot); /* behind all (fcfs) */
+/* before all (fcfs) of those apart, or of the others */
+void queue_push_front(struct vt_sched *s, uint32_t slot, bool apart);
+uint32_t queue_first(const struct vt_sched *s); /* to be looked at; NO_SLOT: none */
 void queue_remove(struct vt_sched *s, uint32_t slot);
 uint32_t queue_list(const struct vt_sched *s, uint32_t *slots, uint32_t max);
+
+static inline uint32_t sched_n_waiting(const struct vt_sched *s)
+{
+    return s->waiting.n + s->apart.n;
+}
+
+static inline void sched_set_prefills(struct vt_sched *s, struct slot *r, bool yes)
+{
+    if (r->prefills != yes)
+        s->n_prefills += yes ? 1 : UINT32_MAX; /* one less */
+    r->prefills = yes;
+}
+
+/* ---- shared by schedule.c and admit.c ---------------------------------- */
+
+struct admission { /* of waiting requests, in one step */
+    struct vt_step_plan *plan;
+    uint32_t *budget;
+    bool defer;      /* prompts wait for a later step */
+    bool mid_prompt; /* a running request computes a piece of its prompt, */
+    bool decodes;    /* or at least one was planned */
+    uint32_t n_out;  /* taken out of the queues while others are looked at */
+};
+void sched_admit_waiting(struct vt_sched *s, struct admission *a);
+struct vt_item *sched_plan_add(struct vt_step_plan *p, const struct slot *r,
+                               uint32_t slot, uint32_t tokens);
+/* Mamba states are kept at block ends, so that a prompt's pieces have to end there: its
+ * k tokens from `start` on, cut. 0: they end before the next block does. */
+uint32_t sched_cut_at_block(const struct vt_sched *s, const struct slot *r,
+                            uint32_t start, uint32_t k);
+void sched_note_lora(struct vt_sched *s, const struct slot *r);
+
+/* ---- the second tier (tiers.c) ------------------------------------------ */
+
+/* Tokens that it has behind `hit`; *wait: look again at the next step. */
+uint32_t tiers_match(struct vt_sched *s, struct slot *r, uint32_t hit, bool *wait);
+void tiers_load(struct vt_sched *s, struct slot *r, uint32_t tokens);
+void tiers_end(struct vt_sched *s, struct slot *r, bool aborted);
+/* What the plan, whose tokens count as computed, moves. */
+void tiers_plan(struct vt_sched *s, struct vt_step_plan *p);
+/* A step's result is there: blocks that waited for it come back, */
+void tiers_begin_update(struct vt_sched *s, const struct vt_step_plan *p);
+void tiers_end_update(struct vt_sched *s); /* and what was moved is known */
+/* Its blocks go back to the pool later; false: at once. */
+bool late_release(struct vt_sched *s, const struct slot *r);
 
 /* Where its prefill ends: a prompt, or on recompute all but the last token. */
 static inline uint32_t prefill_end(const struct slot *r)
@@ -152,6 +231,15 @@ bool kv_extend(struct vt_sched *s, struct slot *r, uint32_t n_new);
  * `given` more comes from elsewhere. */
 bool kv_admit(struct vt_sched *s, struct slot *r, uint32_t n_new, uint32_t hit,
               uint32_t given);
+/* The same for one whose `given` tokens are still to be loaded: nothing is computed,
+ * and what others were promised stays free. */
+bool kv_admit_load(struct vt_sched *s, struct slot *r, uint32_t hit, uint32_t given);
+/* The same for one whose load is done: room for n_new tokens behind its computed ones.
+ */
+bool kv_admit_loaded(struct vt_sched *s, struct slot *r, uint32_t n_new);
+/* Gives back what lies behind the windows. */
+void kv_drop_behind(struct vt_sched *s, struct slot *r);
+void kv_give(struct vt_sched *s, const uint32_t *block, uint32_t n);
 void kv_register_blocks(struct vt_sched *s, struct slot *r, uint32_t n_tokens);
 /* The first n_tokens are computed: blocks that they fill become findable. Asked at
  * every step, to be done at every block. */

@@ -40,13 +40,16 @@ void sched_preempt(struct vt_sched *s, uint32_t slot, bool drop_results)
     struct slot *r = &s->slot[slot];
 
     kv_release(s, r);
+    sched_set_prefills(s, r, false);
+    if (s->off)
+        offload_preempted(s->off, r->off);
     mark_stale(s, r, drop_results);
     r->status = S_PREEMPTED;
     r->computed = 0;
     r->n_spec = 0;
     r->given = 0;
     r->n_preempted++;
-    queue_push_front(s, slot);
+    queue_push_front(s, slot, false);
 }
 
 /* The least urgent running request; the first of equals. */
@@ -78,41 +81,38 @@ static bool plan_drop(struct vt_step_plan *p, uint32_t slot, uint32_t *budget)
     return false;
 }
 
-/* Frees blocks by preempting one request; *at follows the running list. */
+/* Whether its blocks would come back too late to help. */
+static bool is_held_up(const struct vt_sched *s, uint32_t slot)
+{
+    return s->late.on && s->rules.waits_for_blocks &&
+           s->slot[slot].last_seq > s->late.done;
+}
+
+/* Frees blocks by preempting one request; *at follows the running list. NO_SLOT: that
+ * would free none now. */
 static uint32_t preempt_one(struct vt_sched *s, struct plan_buf *pb, uint32_t *budget,
                             uint32_t *at)
 {
-    uint32_t victim;
+    bool by_priority = s->c.policy == VT_PRIORITY;
+    uint32_t victim = by_priority ? least_urgent(s) : s->running[s->n_running - 1];
 
-    if (s->c.policy == VT_PRIORITY) {
-        bool before, planned;
+    if (is_held_up(s, victim))
+        return NO_SLOT;
+    if (by_priority) {
+        bool before = sched_stop_running(s, victim) < *at;
+        bool planned = plan_drop(&pb->plan, victim, budget);
 
-        victim = least_urgent(s);
-        before = sched_stop_running(s, victim) < *at;
-        planned = plan_drop(&pb->plan, victim, budget);
         if (s->rules.scan_follows ? before : planned)
             --*at;
     } else {
-        victim = s->running[--s->n_running];
+        s->n_running--;
     }
     sched_preempt(s, victim, false);
     note_preempted(s, pb, s->slot[victim].tag);
     return victim;
 }
 
-/* ---- adapters: so many in one step at most ----------------------------- */
-
-static bool lora_fits(const struct vt_sched *s, const struct slot *r)
-{
-    if (r->lora == 0 || s->c.max_loras == 0 || s->n_loras < s->c.max_loras)
-        return true;
-    for (uint32_t i = 0; i < s->n_loras; i++)
-        if (s->loras[i] == r->lora)
-            return true;
-    return false;
-}
-
-static void note_lora(struct vt_sched *s, const struct slot *r)
+void sched_note_lora(struct vt_sched *s, const struct slot *r)
 {
     if (r->lora == 0 || s->c.max_loras == 0)
         return;
@@ -125,8 +125,8 @@ static void note_lora(struct vt_sched *s, const struct slot *r)
 
 /* ---- schedule: running requests --------------------------------------- */
 
-static struct vt_item *plan_add(struct vt_step_plan *p, const struct slot *r,
-                                uint32_t slot, uint32_t tokens)
+struct vt_item *sched_plan_add(struct vt_step_plan *p, const struct slot *r,
+                               uint32_t slot, uint32_t tokens)
 {
     struct vt_item *it = &p->item[p->n++];
 
@@ -140,10 +140,8 @@ static struct vt_item *plan_add(struct vt_step_plan *p, const struct slot *r,
     return it;
 }
 
-/* Mamba states are kept at block ends, so that a prompt's pieces have to end there: its
- * k tokens from `start` on, cut. 0: they end before the next block does. */
-static uint32_t cut_at_block(const struct vt_sched *s, const struct slot *r,
-                             uint32_t start, uint32_t k)
+uint32_t sched_cut_at_block(const struct vt_sched *s, const struct slot *r,
+                            uint32_t start, uint32_t k)
 {
     uint32_t bs = s->c.block_size, end = start + k;
     uint32_t whole = prefill_end(r);
@@ -201,7 +199,7 @@ static uint32_t running_share(const struct vt_sched *s, const struct slot *r,
         k = space;
     if (k <= 0)
         return 0;
-    return s->groups.aligned ? cut_at_block(s, r, r->computed, (uint32_t)k)
+    return s->groups.aligned ? sched_cut_at_block(s, r, r->computed, (uint32_t)k)
                              : (uint32_t)k;
 }
 
@@ -264,7 +262,8 @@ static bool schedule_running(struct vt_sched *s, struct plan_buf *pb, bool defer
     bool mid_prompt = false;
 
     for (uint32_t at = 0;; at++) {
-        uint32_t slot, victim = NO_SLOT, k;
+        uint32_t slot, k;
+        bool fits;
         struct slot *r;
         struct vt_item *it;
 
@@ -278,16 +277,17 @@ static bool schedule_running(struct vt_sched *s, struct plan_buf *pb, bool defer
         k = running_share(s, r, *budget);
         if (k == 0)
             continue;
-        while (!kv_extend(s, r, k) && !s->failed) {
-            victim = preempt_one(s, pb, budget, &at);
-            if (victim == slot)
+        while (!(fits = kv_extend(s, r, k)) && !s->failed) {
+            uint32_t victim = preempt_one(s, pb, budget, &at);
+
+            if (victim == slot || victim == NO_SLOT)
                 break;
         }
-        if (victim == slot || s->failed)
+        if (!fits)
             break;
-        it = plan_add(p, r, slot, k);
+        it = sched_plan_add(p, r, slot, k);
         mid_prompt |= r->chunk;
-        note_lora(s, r);
+        sched_note_lora(s, r);
         *budget -= k;
         if (r->n_spec > 0) {
             it->spec = drafts_in(r, k);
@@ -295,139 +295,6 @@ static bool schedule_running(struct vt_sched *s, struct plan_buf *pb, bool defer
         }
     }
     return mid_prompt;
-}
-
-/* ---- schedule: waiting requests --------------------------------------- */
-
-static void note_lookup(struct vt_sched *s, struct slot *r, uint32_t hit_tokens)
-{
-    if (!s->c.enable_prefix_caching || r->skip_cache)
-        return;
-    if (r->n_preempted > 0) {
-        s->cache.preempted_requests++;
-        s->cache.preempted_queries += r->n_tokens;
-        s->cache.preempted_hits += hit_tokens;
-    } else {
-        s->cache.requests++;
-        s->cache.queries += r->n_tokens;
-        s->cache.hits += hit_tokens;
-    }
-}
-
-struct admission { /* of waiting requests, in one step */
-    struct vt_step_plan *plan;
-    uint32_t *budget;
-    bool defer;      /* prompts wait for a later step */
-    bool mid_prompt; /* a running request computes a piece of its prompt, */
-    bool decodes;    /* or at least one was planned */
-    uint32_t n_out;  /* taken out of the heap while others are looked at */
-};
-
-/* Whether a request that lacks one token is filled up with drafts, to keep a batch of
- * decodes uniform. */
-static bool is_padded(const struct vt_sched *s, const struct admission *a,
-                      uint32_t ready)
-{
-    if (s->c.num_spec_tokens == 0 || a->mid_prompt ||
-        !(a->decodes || (s->rules.pads_after_hits && ready > 0)))
-        return false;
-    return !s->rules.pads_if_room ||
-           (uint64_t)ready + s->c.num_spec_tokens + 2 <= s->c.max_model_len;
-}
-
-/* Tokens for the first waiting request; 0: nobody is admitted any more. */
-static uint32_t waiting_share(const struct vt_sched *s, const struct slot *r,
-                              const struct admission *a, uint32_t ready, bool *pad)
-{
-    uint32_t k = r->n_tokens - ready, budget = *a->budget, cut;
-
-    *pad = k == 1 && is_padded(s, a, ready);
-    if (*pad) {
-        k = 1 + s->c.num_spec_tokens;
-        if (k > budget || (!s->rules.pads_if_room && ready + k > s->c.max_model_len))
-            return 0;
-    }
-    if (s->long_prefill > 0 && k > s->long_prefill)
-        k = s->long_prefill;
-    if (!s->c.enable_chunked_prefill && k > budget)
-        return 0;
-    k = k < budget ? k : budget;
-    cut = s->groups.aligned ? cut_at_block(s, r, ready, k) : k;
-    if (cut < k && s->rules.pads_if_room)
-        *pad = false;
-    return cut;
-}
-
-static void admit(struct vt_sched *s, struct vt_step_plan *p, uint32_t slot, uint32_t k,
-                  uint32_t ready, bool pad)
-{
-    struct slot *r = &s->slot[slot];
-    struct vt_item *it;
-
-    queue_remove(s, slot);
-    sched_put_aside(s, slot, false);
-    s->running[s->n_running++] = slot;
-    r->computed = ready;
-    it = plan_add(p, r, slot, k);
-    it->origin = r->status == S_WAITING ? VT_NEW : VT_RESUMED;
-    if (pad)
-        it->spec = (uint16_t)s->c.num_spec_tokens;
-    r->status = S_RUNNING;
-}
-
-/* Passes over a request that can't be admitted now; the next one, NO_SLOT: none. */
-static uint32_t pass_over(struct vt_sched *s, struct admission *a, uint32_t slot)
-{
-    sched_put_aside(s, slot, true);
-    if (!s->waiting.by_priority)
-        return queue_after(s, slot);
-    if (vt_grow(&s->aside, &s->cap_aside, (size_t)a->n_out + 1, sizeof(*s->aside),
-                NULL) != VT_OK) {
-        s->failed = true;
-        return NO_SLOT;
-    }
-    queue_remove(s, slot);
-    s->aside[a->n_out++] = slot;
-    return s->waiting.n > 0 ? queue_first(s) : NO_SLOT;
-}
-
-static void schedule_waiting(struct vt_sched *s, struct admission *a)
-{
-    uint32_t most =
-        s->c.max_num_active_seqs > 0 ? s->c.max_num_active_seqs : s->c.max_num_seqs;
-    uint32_t slot = s->waiting.n > 0 ? queue_first(s) : NO_SLOT, next;
-
-    for (; slot != NO_SLOT && *a->budget > 0 && s->n_running < most; slot = next) {
-        uint32_t hit, ready, k;
-        struct slot *r = &s->slot[slot];
-        bool pad;
-
-        if (!lora_fits(s, r)) {
-            next = pass_over(s, a, slot);
-            continue;
-        }
-        hit = kv_find_hit(s, r);
-        if (!s->rules.counts_admissions)
-            note_lookup(s, r, hit);
-        if (r->n_preempted == 0)
-            r->first_cached = hit;
-        ready = r->given > hit ? r->given : hit;
-        if (a->defer && ready + 1 < r->n_tokens)
-            break;
-        k = waiting_share(s, r, a, ready, &pad);
-        if (k == 0 || !kv_admit(s, r, k, hit, ready - hit))
-            break;
-        if (s->rules.counts_admissions)
-            note_lookup(s, r, hit);
-        next = s->waiting.by_priority ? NO_SLOT : queue_after(s, slot);
-        admit(s, a->plan, slot, k, ready, pad);
-        note_lora(s, r);
-        *a->budget -= k;
-        if (s->waiting.by_priority && s->waiting.n > 0)
-            next = queue_first(s);
-    }
-    for (uint32_t i = 0; i < a->n_out; i++)
-        queue_push(s, s->aside[i]);
 }
 
 /* ---- schedule --------------------------------------------------------- */
@@ -477,7 +344,7 @@ static struct plan_buf *next_plan(struct vt_sched *s)
     p->decode_tokens = p->prefill_tokens = 0;
     p->decode_ctx = 0;
     p->n_preempted = p->n_finished = 0;
-    p->waiting = s->waiting.n;
+    p->waiting = sched_n_waiting(s);
     return pb;
 }
 
@@ -501,7 +368,8 @@ static void hand_over_finished(struct vt_sched *s, struct plan_buf *pb)
 /* In this step. */
 static uint32_t long_prefill(const struct vt_sched *s)
 {
-    uint32_t n = s->n_running + s->waiting.n, most = s->c.long_prefill_token_threshold;
+    uint32_t n = s->n_running + sched_n_waiting(s);
+    uint32_t most = s->c.long_prefill_token_threshold;
 
     if (n <= 1 && s->rules.lone_prompt_uncut)
         return 0;
@@ -541,16 +409,18 @@ const struct vt_step_plan *vt_sched_schedule(struct vt_sched *s, bool throttle)
     mid_prompt = schedule_running(s, pb, defer, &budget);
     sched_cut_slots(s, CUT_SLOTS);
     if (p->n_preempted == 0 && s->pause == VT_RUN)
-        schedule_waiting(s, &(struct admission){.plan = p,
-                                                .budget = &budget,
-                                                .defer = defer,
-                                                .mid_prompt = mid_prompt,
-                                                .decodes = p->n > 0});
+        sched_admit_waiting(s, &(struct admission){.plan = p,
+                                                   .budget = &budget,
+                                                   .defer = defer,
+                                                   .mid_prompt = mid_prompt,
+                                                   .decodes = p->n > 0});
     if (p->n_preempted == 0 && looks_at_queue(s) && !defer)
-        s->capacity_bound = s->waiting.n > s->n_aside;
+        s->capacity_bound = sched_n_waiting(s) > s->n_aside;
     p->kv_usage = pool_usage(&s->pool);
     p->running = s->n_running;
     hand_over_finished(s, pb);
     advance(s, p);
+    if (s->off)
+        tiers_plan(s, p);
     return s->failed || s->pool.failed ? NULL : p;
 }

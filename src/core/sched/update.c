@@ -35,6 +35,7 @@ static void note_first(struct vt_sched *s, struct slot *r)
         .tag = r->tag,
         .prompt_tokens = r->prompt,
         .cached_tokens = r->first_cached,
+        .external_tokens = r->first_external,
         .cache_creation_tokens = done > r->first_cached ? done - r->first_cached : 0,
     };
 }
@@ -132,7 +133,7 @@ static void leave(struct vt_sched *s, uint32_t slot, bool *from_running)
         *from_running = true;
     else
         queue_remove(s, slot);
-    sched_end(s, slot);
+    sched_end(s, slot, false);
 }
 
 static void compact_running(struct vt_sched *s)
@@ -157,12 +158,15 @@ const struct vt_update *vt_sched_update(struct vt_sched *s,
     u->looked_up = u->found = 0;
     if (vt_grow(&u->row, &s->cap_rows, p->n, sizeof(*u->row), NULL) != VT_OK)
         return NULL;
+    if (s->off)
+        tiers_begin_update(s, p);
     for (uint32_t i = 0; i < n_items; i++) {
         const struct vt_item *it = &p->item[i];
         struct slot *r = &s->slot[it->slot];
         uint32_t n = sampled ? sampled[i] : it->samples;
 
-        if (it->slot >= s->seats.n || r->gen != it->gen || r->status == S_FREE)
+        if (it->slot >= s->seats.n || r->gen != it->gen || r->status == S_FREE ||
+            r->status == S_PARKED)
             continue;
         r->in_flight -= it->tokens;
         if (n == 1 && take_token(s, it, r, &u->row[u->n_rows], async))
@@ -174,7 +178,10 @@ const struct vt_update *vt_sched_update(struct vt_sched *s,
     }
     if (from_running)
         compact_running(s);
+    if (s->off)
+        tiers_end_update(s);
     u->cache = s->cache;
-    s->cache = (struct vt_cache_stats){0};
+    u->external = s->external;
+    s->cache = s->external = (struct vt_cache_stats){0};
     return s->failed || s->pool.failed ? NULL : u;
 }

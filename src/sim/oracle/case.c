@@ -130,6 +130,38 @@ static int load_groups(struct oracle_case *c, const struct vt_node *n,
     return check_size(n, "num_blocks", (uint64_t)memory / block_bytes, err);
 }
 
+static int load_offload(struct oracle_case *c, const struct vt_node *config,
+                        struct vt_err *err)
+{
+    const struct vt_node *n = vt_get(config, "offload"), *x = vt_get(n, "extra");
+    struct vt_offload *o = &c->config.offload;
+    const char *policy = "lru";
+    bool prompt_only = true;
+    int rc;
+
+    if ((rc =
+             vt_get_u32(n, "load_steps", VT_REQUIRED, 0, LIMIT, &c->load_steps, err)) ||
+        (rc = vt_get_u32(n, "store_steps", VT_REQUIRED, 0, LIMIT, &c->store_steps,
+                         err)) ||
+        (rc = vt_get_u32(n, "num_cpu_blocks", VT_REQUIRED, 1, LIMIT, &o->num_cpu_blocks,
+                         err)))
+        return rc;
+    if (!x || x->kind != VT_MAP)
+        return VT_OK;
+    if ((rc = vt_get_u32(x, "blocks_per_chunk", VT_OPTIONAL, 1, 4096,
+                         &o->blocks_per_chunk, err)) ||
+        (rc = vt_get_u32(x, "store_threshold", VT_OPTIONAL, 0, LIMIT,
+                         &o->store_threshold, err)) ||
+        (rc = vt_get_str(x, "eviction_policy", VT_OPTIONAL, &policy, err)) ||
+        (rc = vt_get_bool(x, "offload_prompt_only", VT_OPTIONAL, &prompt_only, err)) ||
+        (rc = vt_get_bool(x, "self_describing_kv_events", VT_OPTIONAL,
+                          &o->self_describing_kv_events, err)))
+        return rc;
+    o->eviction_policy = strcmp(policy, "arc") == 0 ? VT_EVICT_ARC : VT_EVICT_LRU;
+    o->offload_generated = !prompt_only;
+    return VT_OK;
+}
+
 /* Absent and null both leave *out as it is. */
 static int number_or_none(const struct vt_node *n, const char *key, uint32_t hi,
                           uint32_t *out, struct vt_err *err)
@@ -198,8 +230,8 @@ static int load_config(struct oracle_case *c, const struct vt_node *n, uint32_t 
         (rc = vt_get_str(n, "policy", VT_OPTIONAL, &policy, err)))
         return rc;
     e->policy = strcmp(policy, "priority") == 0 ? VT_PRIORITY : VT_FCFS;
-    if (vt_get_non_null(n, "offload"))
-        return vt_fail(err, VT_EINPUT, "CPU offload (field 'offload') is not modelled");
+    if (vt_get_non_null(n, "offload") && (rc = load_offload(c, n, err)))
+        return rc;
     if (vt_get(n, "kv_layers") &&
         ((rc = load_mamba_mode(e, n, err)) || (rc = load_retention(e, n, err)) ||
          (rc = load_groups(c, n, err))))

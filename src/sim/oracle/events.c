@@ -47,7 +47,7 @@ static void put_extra_keys(struct replay *r, const struct vt_kv_event *e,
 {
     struct vt_jw *j = &r->out;
 
-    if (m->n_kept == 0) {
+    if (m->n_kept == 0 || m->medium == VT_MEDIUM_CPU) {
         vt_jw_null(j, "extra_keys");
         return;
     }
@@ -70,7 +70,7 @@ static void put_stored_rest(struct replay *r, const struct vt_kv_event *e,
     vt_jw_end(j);
     vt_jw_u64(j, "block_size", m->block_size);
     put_lora_id(r, q);
-    vt_jw_str(j, "medium", "GPU");
+    vt_jw_str(j, "medium", m->medium == VT_MEDIUM_CPU ? "CPU" : "GPU");
     vt_jw_str(j, "lora_name", q->lora > 0 ? q->lora_name : NULL);
     put_extra_keys(r, e, m);
     put_group(r, e, m);
@@ -82,6 +82,51 @@ static void put_stored_rest(struct replay *r, const struct vt_kv_event *e,
     vt_jw_str(j, "type", "BlockStored");
 }
 
+static int put_parent(struct replay *r, uint32_t i, uint32_t before, struct vt_err *err)
+{
+    uint64_t hash = 0;
+    int rc = VT_OK;
+
+    if (before == 0)
+        vt_jw_null(&r->out, "parent_block_hash");
+    else if ((rc = oracle_block_hash(r->c, i, before - 1, &hash, err)) == VT_OK)
+        vt_jw_u64(&r->out, "parent_block_hash", hash);
+    return rc;
+}
+
+/* A chunk's hashes. */
+static int put_chunk(struct replay *r, const struct vt_kv_event *e,
+                     const struct vt_kv_message *m, struct vt_err *err)
+{
+    uint64_t hash = 0;
+    int rc;
+
+    for (uint32_t k = 0; k < m->n_kept; k++) {
+        if ((rc = oracle_block_hash(r->c, (uint32_t)e->tag, m->first_hash + k, &hash,
+                                    err)))
+            return rc;
+        vt_jw_u64(&r->out, NULL, hash);
+    }
+    return VT_OK;
+}
+
+static int put_chunk_stored(struct replay *r, const struct vt_kv_event *e,
+                            const struct vt_kv_message *m, struct vt_err *err)
+{
+    int rc;
+
+    vt_jw_map(&r->out, NULL);
+    vt_jw_list(&r->out, "block_hashes");
+    if ((rc = put_chunk(r, e, m, err)))
+        return rc;
+    vt_jw_end(&r->out);
+    if ((rc = put_parent(r, (uint32_t)e->tag, m->bare ? 0 : m->first_hash, err)))
+        return rc;
+    put_stored_rest(r, e, m);
+    vt_jw_end(&r->out);
+    return VT_OK;
+}
+
 /* One message for blocks that were stored together. */
 static int put_stored(struct replay *r, const struct vt_kv_event *e,
                       const struct vt_kv_message *m, struct vt_err *err)
@@ -90,6 +135,8 @@ static int put_stored(struct replay *r, const struct vt_kv_event *e,
     uint64_t hash = 0;
     int rc;
 
+    if (m->medium == VT_MEDIUM_CPU)
+        return put_chunk_stored(r, e, m, err);
     vt_jw_map(&r->out, NULL);
     vt_jw_list(&r->out, "block_hashes");
     for (uint32_t k = 0; k < m->n_events; k++) {
@@ -104,28 +151,43 @@ static int put_stored(struct replay *r, const struct vt_kv_event *e,
         vt_jw_u64(&r->out, NULL, hash);
     }
     vt_jw_end(&r->out);
-    if (e->index == 0)
-        vt_jw_null(&r->out, "parent_block_hash");
-    else if ((rc = oracle_block_hash(r->c, i, e->index * m->units - 1, &hash, err)))
+    if ((rc = put_parent(r, i, e->index * m->units, err)))
         return rc;
-    else
-        vt_jw_u64(&r->out, "parent_block_hash", hash);
     put_stored_rest(r, e, m);
     vt_jw_end(&r->out);
     return VT_OK;
 }
 
-static void put_removed(struct replay *r, const struct vt_kv_event *e)
+/* Those of the n that are told together; returns how many. */
+static int put_removed(struct replay *r, const struct vt_kv_event *e, uint32_t n,
+                       uint32_t *told, struct vt_err *err)
 {
+    bool host = e->medium == VT_MEDIUM_CPU;
     size_t i = r->n_hashes;
+    int rc = VT_OK;
 
-    while (i > 0 && r->hashes[i - 1].key != e->key)
+    *told = 0;
+    vt_jw_map(&r->out, NULL);
+    vt_jw_list(&r->out, "block_hashes");
+    while (!host && i > 0 && r->hashes[i - 1].key != e->key)
         i--;
-    vt_buf_printf(&r->mine,
-                  "{\"block_hashes\":[%llu],\"medium\":\"GPU\",\"group_idx\":%u,"
-                  "\"locality\":null,%s\"type\":\"BlockRemoved\"}",
-                  (unsigned long long)(i > 0 ? r->hashes[i - 1].hash : 0), e->group,
-                  r->c->config.vllm >= OWNERSHIP_SINCE ? "\"ownership\":null," : "");
+    if (!host)
+        vt_jw_u64(&r->out, NULL, i > 0 ? r->hashes[i - 1].hash : 0);
+    do {
+        struct vt_kv_message m = vt_kv_message(&r->c->config, &e[*told], 1);
+
+        if (host && (rc = put_chunk(r, &e[*told], &m, err)))
+            return rc;
+    } while (++*told < n && e[*told].kind == VT_KV_REMOVED && e[*told].joins);
+    vt_jw_end(&r->out);
+    vt_jw_str(&r->out, "medium", host ? "CPU" : "GPU");
+    vt_jw_u64(&r->out, "group_idx", e->group);
+    vt_jw_null(&r->out, "locality");
+    if (r->c->config.vllm >= OWNERSHIP_SINCE)
+        vt_jw_null(&r->out, "ownership");
+    vt_jw_str(&r->out, "type", "BlockRemoved");
+    vt_jw_end(&r->out);
+    return VT_OK;
 }
 
 /* The next recorded event, as a one-field map so that check_field() can compare it. */
@@ -167,7 +229,7 @@ int replay_events(struct replay *r, struct vt_err *err)
             k = m.n_events;
             rc = put_stored(r, &e[i], &m, err);
         } else if (e[i].kind == VT_KV_REMOVED) {
-            put_removed(r, &e[i]);
+            rc = put_removed(r, &e[i], n - i, &k, err);
         } else {
             vt_buf_str(&r->mine, "{\"type\":\"AllBlocksCleared\"}");
         }

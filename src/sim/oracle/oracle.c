@@ -135,8 +135,11 @@ static int check_case(const char *path, const char *text, size_t len,
     out->steps = c.steps->n;
     out->requests = c.n_req;
     vt_sched_free(r.s);
-    for (int i = 0; i < IN_FLIGHT; i++)
+    for (int i = 0; i < IN_FLIGHT; i++) {
         free(r.flight[i].sampled);
+        free(r.flight[i].done);
+    }
+    free(r.moving);
     free(r.hashes);
     free(r.scratch);
     free(r.n_told);

@@ -25,6 +25,7 @@ struct oracle_case {
     bool by_group; /* format 2: every list of blocks is one for each group */
     struct vt_engine_config config;
     uint32_t interval;
+    uint32_t load_steps, store_steps; /* that a transfer takes */
     uint32_t eos_token, stop_token;
     struct oracle_request *req;
     uint32_t n_req;

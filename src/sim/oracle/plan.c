@@ -135,11 +135,13 @@ static int by_tag(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Waiting requests. With adapters some are put aside, and then one list has both, in
- * the order in which they will be looked at. */
+/* Waiting requests, and those put aside. With adapters one list has both, in the order
+ * in which they will be looked at. */
 static int check_queue(struct replay *r, const struct vt_node *rec, struct vt_err *err)
 {
+    uint32_t apart = vt_sched_apart(r->s);
     uint32_t n = vt_sched_waiting(r->s, r->scratch, r->c->n_req);
+    const uint32_t *rest = r->scratch + apart;
     const struct vt_node *wait = vt_get(rec, "wait");
     int rc;
 
@@ -149,15 +151,15 @@ static int check_queue(struct replay *r, const struct vt_node *rec, struct vt_er
     }
     if (wait && wait->kind == VT_MAP) { /* a long one: its length and first entries */
         vt_jw_map(&r->out, NULL);
-        vt_jw_u64(&r->out, "n", n);
-        put_slots(r, "head", r->scratch, n < 64 ? n : 64);
+        vt_jw_u64(&r->out, "n", n - apart);
+        put_slots(r, "head", rest, n - apart < 64 ? n - apart : 64);
         vt_jw_end(&r->out);
     } else {
-        put_slots(r, NULL, r->scratch, n);
+        put_slots(r, NULL, rest, n - apart);
     }
     if ((rc = check_field(r, rec, "wait", "[]", err)))
         return rc;
-    put_tags(r, NULL, 0); /* nobody is put aside otherwise, without a connector */
+    put_slots(r, NULL, r->scratch, apart);
     return check_field(r, rec, "skip", "[]", err);
 }
 
@@ -236,6 +238,8 @@ int replay_schedule(struct replay *r, const struct vt_node *rec, struct vt_err *
         return vt_nomem(err);
     rc = compare_plan(r, f->plan, rec, err);
     if (rc == VT_OK)
+        rc = replay_moves(r, rec, f, err);
+    if (rc == VT_OK)
         rc = vt_grow(&f->sampled, &f->cap, (size_t)f->plan->n + 1, sizeof(*f->sampled),
                      err);
     if (rc != VT_OK)
@@ -282,13 +286,49 @@ static void put_first(struct vt_jw *j, const struct vt_update *u)
         vt_jw_printf(j, NULL,
                      "[%llu,{\"num_prompt_tokens\":%u,\"num_computed_tokens\":%u,"
                      "\"num_cached_tokens\":%u,\"num_local_cached_tokens\":%u,"
-                     "\"num_external_cached_tokens\":0,"
+                     "\"num_external_cached_tokens\":%u,"
                      "\"num_cache_creation_tokens\":%u}]",
                      (unsigned long long)f->tag, f->prompt_tokens,
                      f->prompt_tokens - f->cached_tokens, f->cached_tokens,
-                     f->cached_tokens, f->cache_creation_tokens);
+                     f->cached_tokens - f->external_tokens, f->external_tokens,
+                     f->cache_creation_tokens);
     }
     vt_jw_end(j);
+}
+
+/* Where all are in one list, all are counted. */
+static int check_waiting(struct replay *r, const struct vt_node *upd,
+                         struct vt_err *err)
+{
+    uint32_t n = vt_sched_waiting(r->s, r->scratch, 0), apart = vt_sched_apart(r->s);
+    int rc;
+
+    if (r->c->config.offload.num_cpu_blocks == 0)
+        return check_number(r, upd, "wait", n, err);
+    rc = check_number(r, upd, "wait", n - apart, err);
+    return rc == VT_OK ? check_number(r, upd, "skip", apart, err) : rc;
+}
+
+static void put_cache_stats(struct replay *r, const struct vt_cache_stats *c,
+                            bool external)
+{
+    uint64_t from_host = external ? c->hits : 0;
+
+    vt_jw_printf(&r->out, NULL,
+                 "{\"reset\":%s,\"requests\":%llu,\"queries\":%llu,\"hits\":%llu,"
+                 "\"preempted_requests\":%llu,\"preempted_queries\":%llu,"
+                 "\"preempted_hits\":%llu",
+                 c->reset ? "true" : "false", (unsigned long long)c->requests,
+                 (unsigned long long)c->queries, (unsigned long long)c->hits,
+                 (unsigned long long)c->preempted_requests,
+                 (unsigned long long)c->preempted_queries,
+                 (unsigned long long)c->preempted_hits);
+    if (from_host > 0 && r->c->config.vllm >= 32)
+        vt_buf_printf(&r->mine, ",\"hits_by_source\":{\"host\":%llu}",
+                      (unsigned long long)from_host);
+    else if (r->c->config.vllm >= 32)
+        vt_buf_str(&r->mine, ",\"hits_by_source\":{}");
+    vt_buf_str(&r->mine, "}");
 }
 
 int replay_update(struct replay *r, const struct vt_node *upd, struct vt_err *err)
@@ -301,6 +341,8 @@ int replay_update(struct replay *r, const struct vt_node *upd, struct vt_err *er
     if (r->n_flights == 0)
         return vt_fail(err, VT_EINPUT, "line %u: a result without a step", upd->line);
     sample(r, &f);
+    if ((rc = replay_moved(r, &f, err)))
+        return rc;
     u = vt_sched_update(r->s, f.plan, f.sampled);
     r->n_flights--;
     r->flight[0] = r->flight[1];
@@ -314,24 +356,15 @@ int replay_update(struct replay *r, const struct vt_node *upd, struct vt_err *er
     put_first(&r->out, u);
     if ((rc = check_field(r, upd, "prefill", "[]", err)) ||
         (rc = check_number(r, upd, "run", n_running, err)) ||
-        (rc = check_number(r, upd, "wait", vt_sched_waiting(r->s, r->scratch, 0),
-                           err)) ||
+        (rc = check_waiting(r, upd, err)) ||
         (rc = check_number(r, upd, "free", vt_sched_free_blocks(r->s), err)))
         return rc;
     vt_jw_f64(&r->out, NULL, vt_sched_kv_usage(r->s));
-    if ((rc = check_field(r, upd, "usage", "0", err)) ||
-        (rc = check_number(r, upd, "skip", 0, err)))
+    if ((rc = check_field(r, upd, "usage", "0", err)))
         return rc;
-    vt_jw_printf(
-        &r->out, NULL,
-        "{\"reset\":%s,\"requests\":%llu,\"queries\":%llu,\"hits\":%llu,"
-        "\"preempted_requests\":%llu,\"preempted_queries\":%llu,"
-        "\"preempted_hits\":%llu%s}",
-        u->cache.reset ? "true" : "false", (unsigned long long)u->cache.requests,
-        (unsigned long long)u->cache.queries, (unsigned long long)u->cache.hits,
-        (unsigned long long)u->cache.preempted_requests,
-        (unsigned long long)u->cache.preempted_queries,
-        (unsigned long long)u->cache.preempted_hits,
-        r->c->config.vllm >= 32 ? ",\"hits_by_source\":{}" : "");
-    return check_field(r, upd, "pc", "", err);
+    put_cache_stats(r, &u->cache, false);
+    if ((rc = check_field(r, upd, "pc", "", err)) || !vt_get(upd, "cpc"))
+        return rc;
+    put_cache_stats(r, &u->external, true);
+    return check_field(r, upd, "cpc", "", err);
 }

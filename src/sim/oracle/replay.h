@@ -6,10 +6,20 @@
 
 #define IN_FLIGHT 2 /* steps at most */
 
+struct moving { /* a transfer that was asked for */
+    uint64_t job;
+    uint32_t due;    /* the step whose result tells of it */
+    int64_t load_of; /* request; -1: it is a store */
+    bool begun;
+};
+
 struct flight {
     const struct vt_step_plan *plan;
     uint32_t *sampled;
     size_t cap;
+    struct moving *done; /* transfers that its result tells of */
+    size_t cap_done;
+    uint32_t n_done;
 };
 
 struct known_hash { /* of a block that was stored */
@@ -26,6 +36,8 @@ struct replay {
     uint32_t next_event; /* of the recorded KV events */
     struct known_hash *hashes;
     size_t n_hashes, cap_hashes;
+    struct moving *moving;
+    size_t n_moving, cap_moving;
     struct vt_buf mine, theirs;
     struct vt_jw out;  /* writes `mine` */
     uint32_t *scratch; /* one cell for each request */
@@ -45,6 +57,12 @@ int check_number(struct replay *r, const struct vt_node *rec, const char *field,
 /* plan.c: what was decided, and what its result changed. */
 int replay_schedule(struct replay *r, const struct vt_node *rec, struct vt_err *err);
 int replay_update(struct replay *r, const struct vt_node *upd, struct vt_err *err);
+
+/* moves.c: what the plan moves, compared and handed over; and what is told before its
+ * result. */
+int replay_moves(struct replay *r, const struct vt_node *rec, struct flight *f,
+                 struct vt_err *err);
+int replay_moved(struct replay *r, const struct flight *f, struct vt_err *err);
 
 /* events.c */
 int replay_events(struct replay *r, struct vt_err *err);
