@@ -77,6 +77,10 @@ void vt_summary_add(struct vt_summary *mean, const struct vt_summary *run,
 /* All recorded timings of a measured workload. */
 int vt_timings_add_measured(struct vt_timings *t, const struct vt_workload *w,
                             struct vt_err *err) VT_MUST_CHECK;
+/* The summary of what a view holds. */
+struct vt_view;
+int vt_summary_view(struct vt_summary *s, const struct vt_view *v,
+                    struct vt_err *err) VT_MUST_CHECK;
 /* Their summary, as a run's would be. */
 int vt_summary_measured(struct vt_summary *s, const struct vt_workload *w,
                         struct vt_err *err) VT_MUST_CHECK;
@@ -193,6 +197,7 @@ struct vt_view {
     struct vt_seen_step *step;
     size_t n_steps, cap_steps;
     vt_ns last_out_ns;
+    bool only_samples; /* of which request a gap is, and when it came, is not known */
 };
 
 void vt_view_free(struct vt_view *v); /* frees contents, not v */
@@ -205,6 +210,10 @@ int vt_view_served(struct vt_view *v, size_t index, const struct vt_served *s,
                    struct vt_err *err) VT_MUST_CHECK;
 int vt_view_step(struct vt_view *v, const struct vt_step_line *s,
                  struct vt_err *err) VT_MUST_CHECK;
+/* The gaps that a step log's results made, one for each request that decoded. When
+ * requests came it does not say, so there are no first tokens. */
+int vt_view_steps(struct vt_view *v, const struct vt_steps *s,
+                  struct vt_err *err) VT_MUST_CHECK;
 
 /* Samples in milliseconds, ascending; the caller frees *out. */
 enum vt_metric { VT_TTFT, VT_ITL, VT_DECODE, VT_N_METRICS };
@@ -258,6 +267,17 @@ void vt_calibration_json(struct vt_buf *b, const struct vt_calibration *c);
 int vt_samples_json(struct vt_buf *b, const struct vt_view *const *v,
                     const char *const *names, size_t n,
                     struct vt_err *err) VT_MUST_CHECK;
+/* The same read back, a view for each name. On failure nothing is left to free. */
+struct vt_samples {
+    struct vt_arena arena; /* owns labels */
+    struct vt_view *view;
+    size_t n;
+};
+int vt_samples_load(struct vt_samples *s, const char *path,
+                    struct vt_err *err) VT_MUST_CHECK;
+int vt_samples_parse(struct vt_samples *s, const char *text, size_t len,
+                     struct vt_err *err) VT_MUST_CHECK;
+void vt_samples_free(struct vt_samples *s); /* frees contents, not s */
 
 /* ---- the band of long gaps -------------------------------------------- */
 
@@ -377,6 +397,9 @@ struct vt_figures {                    /* what they show; all borrowed */
     size_t n_views;
     const char *title;   /* of the capture, below each figure's own */
     const char *scratch; /* directory for temporary files */
+    /* Another load, for the figure that shows several beside each other; NULL: none. */
+    const struct vt_figures *next;
+    const char *load; /* what this one is called there; NULL: nothing */
 };
 
 extern const char *const vt_figure_names[]; /* end with NULL */

@@ -126,6 +126,46 @@ int vt_timings_add_measured(struct vt_timings *t, const struct vt_workload *w,
     return VT_OK;
 }
 
+static int add_view(struct vt_timings *t, const struct vt_view *v, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < v->n && rc == VT_OK && !v->only_samples; i++) {
+        const struct vt_seen *q = &v->req[i];
+
+        rc = vt_timings_add(t,
+                            &(struct vt_timing){.arrival_ns = q->arrival_ns,
+                                                .ttft_ns = q->ttft_ns,
+                                                .e2e_ns = q->ttft_ns + q->decode_ns,
+                                                .queue_ns = -1,
+                                                .prompt_tokens = q->prompt_tokens,
+                                                .cached_tokens = q->cached_tokens,
+                                                .output_tokens = q->output_tokens},
+                            err);
+    }
+    for (size_t i = 0; i < v->n && rc == VT_OK && v->only_samples; i++)
+        if (v->req[i].ttft_ns >= 0)
+            rc = vt_cells_add(&t->of[TTFT], v->req[i].ttft_ns, 1, err);
+    for (size_t i = 0; i < v->n_gaps && rc == VT_OK; i++)
+        rc = vt_timings_gap(t, v->gap[i], 1, err);
+    return rc;
+}
+
+int vt_summary_view(struct vt_summary *s, const struct vt_view *v, struct vt_err *err)
+{
+    struct vt_timings *t;
+    int rc = vt_timings_new(&t, err);
+
+    *s = (struct vt_summary){0};
+    if (rc != VT_OK)
+        return rc;
+    rc = add_view(t, v, err);
+    if (rc == VT_OK)
+        rc = vt_timings_summarise(t, 0, s, err);
+    vt_timings_free(t);
+    return rc;
+}
+
 int vt_summary_measured(struct vt_summary *s, const struct vt_workload *w,
                         struct vt_err *err)
 {

@@ -96,6 +96,26 @@ int vt_view_step(struct vt_view *v, const struct vt_step_line *s, struct vt_err 
     return VT_OK;
 }
 
+int vt_view_steps(struct vt_view *v, const struct vt_steps *s, struct vt_err *err)
+{
+    int rc = vt_view_reserve(v, 1, err);
+
+    v->only_samples = true;
+    for (size_t i = 1; i < s->n && rc == VT_OK; i++) {
+        vt_ns gap = s->step[i].out_ns - s->step[i - 1].out_ns;
+        uint32_t n = gap > 0 ? s->step[i].decodes : 0;
+
+        rc = vt_grow(&v->gap, &v->cap_gaps, v->n_gaps + n, sizeof(*v->gap), err);
+        for (uint32_t k = 0; k < n && rc == VT_OK; k++)
+            v->gap[v->n_gaps++] = gap;
+    }
+    if (rc == VT_OK) {
+        v->req[0].ttft_ns = -1;
+        v->req[0].n_gaps = (uint32_t)v->n_gaps;
+    }
+    return rc;
+}
+
 /* ---- samples ---------------------------------------------------------- */
 
 const char *const spread_part[SPREAD] = {"p50", "p90", "p99"};
@@ -113,7 +133,7 @@ size_t view_samples_of(const struct vt_view *v, const struct vt_seen *q,
             out[k] = (double)v->gap[q->first_gap + k] / 1e6;
         return q->n_gaps;
     }
-    if (m == VT_DECODE && q->n_gaps == 0)
+    if ((m == VT_DECODE && (q->n_gaps == 0 || v->only_samples)) || q->ttft_ns < 0)
         return 0;
     out[0] = (double)(m == VT_TTFT ? q->ttft_ns : q->decode_ns) / 1e6;
     return 1;
@@ -147,30 +167,4 @@ void spread_json(struct vt_jw *j, const char *key, const double spread[SPREAD])
     vt_jw_f64(j, "p90", spread[1]);
     vt_jw_f64(j, "p99", spread[2]);
     vt_jw_end(j);
-}
-
-int vt_samples_json(struct vt_buf *b, const struct vt_view *const *v,
-                    const char *const *names, size_t n, struct vt_err *err)
-{
-    static const enum vt_metric list[] = {VT_TTFT, VT_ITL};
-    int rc = VT_OK;
-
-    for (size_t i = 0; i < n && rc == VT_OK; i++) {
-        struct vt_jw j;
-
-        vt_buf_printf(b, "%s\"%s\":", i > 0 ? ",\n" : "{", names[i]);
-        vt_jw_init(&j, b, NULL);
-        vt_jw_map(&j, NULL);
-        for (size_t k = 0; k < VT_COUNT(list) && rc == VT_OK; k++) {
-            double *ms = NULL;
-            size_t n_ms = 0;
-
-            rc = vt_view_samples(v[i], list[k], &ms, &n_ms, err);
-            vt_jw_f64_list(&j, metric_text[list[k]].key, ms, (uint32_t)n_ms);
-            free(ms);
-        }
-        vt_jw_end(&j);
-    }
-    vt_buf_str(b, "}\n");
-    return rc;
 }

@@ -145,11 +145,31 @@ grep -q '14 requests and 1136 steps' out
 
 # ---- plot ----
 good inspect plot "$trace" --steps "$steps" -o figures --format svg,html
-[ "$(ls figures | wc -l)" -eq 7 ] || fail "figures: $(ls figures)"
+[ "$(ls figures | wc -l)" -eq 8 ] || fail "figures: $(ls figures)"
 grep -q '<figure class="drawn" id="timeline">' figures/index.html
 good inspect plot "$trace" -o one.png --figure itl-qq
 [ -s one.png ] || fail "no picture"
 good inspect plot "$trace" -o page.html
+# Files beside each other, of one load: a simulation, samples, a step log, and a model asked for.
+good inspect plot "tap=$band/tap-c1.trace.jsonl.gz" "twin=run" s.json "engine=$steps" \
+    --latency knob:inter_token_latency=5 --figure itl-survival -o overlay.svg
+for name in tap twin source replay knobfit engine knob:inter; do
+    grep -q ">.*$name" overlay.svg || fail "no $name in the picture"
+done
+# Two loads, each with a model that serves it and knobs fitted to it.
+good inspect plot "1 client:tap=$band/tap-c1.trace.jsonl.gz" "16 clients:tap=$band/tap-c16.trace.jsonl.gz" \
+    --profile qwen3-8b-h200 --fits knob -o loads --format svg
+[ "$(ls loads)" = comparison.svg ] || fail "loads: $(ls loads)"
+for name in '1 client' '16 clients' 'step: qwen3-8b-h200' 'knob, best fit'; do
+    grep -q ">.*$name" loads/comparison.svg || fail "no $name in the picture"
+done
+bad 'shows one load, not 2' inspect plot "a:x=$trace" "b:x=$trace" --figure timeline -o x
+bad 'a page is of one load' inspect plot "a:x=$trace" "b:x=$trace" --fits none -o x.html
+bad "'all' is none of trace, knob, none" inspect plot "$trace" --fits all -o x.svg
+bad 'no.json: ' inspect plot "$trace" no.json -o x.svg
+echo '{"a":{"itl_ms":[-1]}}' >bad.json
+bad "bad.json: line 1: 'itl_ms' must hold milliseconds only" inspect plot "$trace" bad.json -o x.svg
+[ ! -e x.svg ] || fail "a picture of bad input"
 bad "none of itl-survival" inspect plot "$trace" -o x --figure pie
 bad "'gif' is none of pdf, svg, png, html" inspect plot "$trace" -o x --format svg,gif
 mkdir nothing

@@ -124,6 +124,47 @@ static void a_page_needs_nothing_else(void **state)
     sight_close(&t);
 }
 
+static void several_loads_are_side_by_side(void **state)
+{
+    static const char path[] = "loads.tmp.svg";
+    struct vt_figures next;
+    struct sight t;
+    struct vt_buf b = {0};
+    struct vt_err err = {0};
+
+    (void)state;
+    need_gnuplot();
+    sight_open(&t);
+    next = t.f;
+    next.load = "the second load";
+    t.f.next = &next;
+    t.f.load = "the first load";
+    if (vt_figure_draw(&t.f, "comparison", path, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    assert_int_equal(vt_read_file(path, 1 << 26, &b, &err), VT_OK);
+    assert_non_null(strstr(b.data, "the first load"));
+    assert_non_null(strstr(b.data, "the second load"));
+    assert_non_null(strstr(b.data, " letters"));
+    unlink(path);
+    vt_buf_free(&b);
+    sight_close(&t);
+}
+
+/* Samples have no requests: figures of those leave them out, or say so. */
+static void samples_alone_show_what_they_can(void **state)
+{
+    static const char *const need[] = {"itl-means", "ttft-prompt", "timeline"};
+    struct sight t;
+    struct vt_err err = {0};
+
+    (void)state;
+    sight_open(&t);
+    t.captured.only_samples = t.modelled.only_samples = true;
+    for (size_t i = 0; i < VT_COUNT(need); i++)
+        assert_int_equal(vt_figure_draw(&t.f, need[i], "x.tmp.svg", &err), VT_ECHECK);
+    sight_close(&t);
+}
+
 static void what_is_not_there_is_not_drawn(void **state)
 {
     struct sight t;
@@ -162,6 +203,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_figure_in_every_format),
         cmocka_unit_test(a_page_needs_nothing_else),
+        cmocka_unit_test(several_loads_are_side_by_side),
+        cmocka_unit_test(samples_alone_show_what_they_can),
         cmocka_unit_test(what_is_not_there_is_not_drawn),
         cmocka_unit_test(without_gnuplot_the_message_says_so),
     };

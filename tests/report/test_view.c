@@ -239,6 +239,86 @@ static void samples_go_out_as_vllm_vcr_reads_them(void **state)
     vt_view_free(&a);
 }
 
+static void samples_are_read_back(void **state)
+{
+    static const char text[] = "{\"a\":{\"ttft_ms\":[20,30.5],\"itl_ms\":[5,7,6]},\n"
+                               "\"b\":{\"itl_ms\":[1]}}";
+    struct vt_samples s;
+    struct vt_summary sum;
+    struct vt_err err = {0};
+    double *ms;
+    size_t n;
+
+    (void)state;
+    assert_int_equal(vt_samples_parse(&s, text, sizeof(text) - 1, &err), VT_OK);
+    assert_int_equal(s.n, 2);
+    assert_string_equal(s.view[0].label, "a");
+    assert_int_equal(vt_view_samples(&s.view[0], VT_ITL, &ms, &n, &err), VT_OK);
+    assert_int_equal(n, 3);
+    assert_true(ms[2] == 7);
+    free(ms);
+    assert_int_equal(vt_view_samples(&s.view[1], VT_TTFT, &ms, &n, &err), VT_OK);
+    assert_int_equal(n, 0);
+    free(ms);
+    assert_int_equal(vt_view_samples(&s.view[0], VT_DECODE, &ms, &n, &err), VT_OK);
+    assert_int_equal(n, 0); /* whose gaps they are is not known */
+    free(ms);
+    assert_int_equal(vt_summary_view(&sum, &s.view[0], &err), VT_OK);
+    assert_true(sum.ttft.n == 2 && sum.itl.n == 3 && sum.e2e.n == 0);
+    assert_true(fabs(sum.ttft.mean - 25.25) < 1e-9);
+    vt_samples_free(&s);
+}
+
+static void samples_that_are_none_are_refused(void **state)
+{
+    static const struct {
+        const char *text, *want;
+    } row[] = {
+        {"[1]", "no object of samples"},
+        {"{}", "no object of samples"},
+        {"{\"a\":3}", "line 1: 'a' is no object of samples"},
+        {"{\"a\":{}}", "line 1: 'a' has neither ttft_ms nor itl_ms"},
+        {"{\"a\":{\"itl_ms\":5}}", "line 1: 'itl_ms' is no list"},
+        {"{\"a\":{\"itl_ms\":[1,-2]}}", "line 1: 'itl_ms' must hold milliseconds only"},
+        {"{\"a\":\n{\"ttft_ms\":[\"x\"]}}",
+         "line 2: 'ttft_ms' must hold milliseconds only"},
+    };
+    struct vt_samples s;
+    struct vt_err err = {0};
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(row); i++) {
+        assert_int_equal(vt_samples_parse(&s, row[i].text, strlen(row[i].text), &err),
+                         VT_EINPUT);
+        assert_string_equal(err.msg, row[i].want);
+    }
+}
+
+/* Three requests decode in the second step, two in the third. */
+static void a_step_log_has_gaps_of_those_who_decode(void **state)
+{
+    struct vt_step_line line[] = {{.out_ns = 10 * VT_MS},
+                                  {.out_ns = 18 * VT_MS, .decodes = 3},
+                                  {.out_ns = 30 * VT_MS, .decodes = 2},
+                                  {.out_ns = 30 * VT_MS, .decodes = 9}};
+    struct vt_steps s = {.step = line, .n = VT_COUNT(line)};
+    struct vt_view v = {0};
+    struct vt_err err = {0};
+    double *ms;
+    size_t n;
+
+    (void)state;
+    assert_int_equal(vt_view_steps(&v, &s, &err), VT_OK);
+    assert_int_equal(vt_view_samples(&v, VT_ITL, &ms, &n, &err), VT_OK);
+    assert_int_equal(n, 5);
+    assert_true(ms[2] == 8 && ms[3] == 12);
+    free(ms);
+    assert_int_equal(vt_view_samples(&v, VT_TTFT, &ms, &n, &err), VT_OK);
+    assert_int_equal(n, 0);
+    free(ms);
+    vt_view_free(&v);
+}
+
 /* ---- Chrome trace ----------------------------------------------------- */
 
 static size_t count(const char *text, const char *what)
@@ -295,6 +375,9 @@ int main(void)
         cmocka_unit_test(a_capture_is_its_own_best_model),
         cmocka_unit_test(errors_are_relative_to_the_larger),
         cmocka_unit_test(samples_go_out_as_vllm_vcr_reads_them),
+        cmocka_unit_test(samples_are_read_back),
+        cmocka_unit_test(samples_that_are_none_are_refused),
+        cmocka_unit_test(a_step_log_has_gaps_of_those_who_decode),
         cmocka_unit_test(a_chrome_trace_is_json_and_holds_it_all),
     };
 

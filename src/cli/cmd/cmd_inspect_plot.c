@@ -1,105 +1,8 @@
-/* cmd_inspect_plot.c - vtwin inspect calibrate and plot: a capture beside models. */
+/* cmd_inspect_plot.c - vtwin inspect plot: captures beside models and other sources. */
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cmd/inspect.h"
-
-/* ---- calibrate -------------------------------------------------------- */
-
-static int dump_samples(struct inspect_case *c, const char *path, struct vt_err *err)
-{
-    static const char *const names[] = {"source", "replay", "knobfit"};
-    const struct vt_view *v[3];
-    struct vt_buf b = {0};
-    int rc = inspect_add_knob_fit(c, err);
-
-    if (rc == VT_OK) {
-        v[0] = &c->captured;
-        v[1] = &c->model[0].view;
-        v[2] = &c->model[c->n - 1].view;
-        rc = vt_samples_json(&b, v, names, VT_COUNT(v), err);
-    }
-    if (rc == VT_OK)
-        rc = vt_write_file(path, &b, err);
-    vt_buf_free(&b);
-    return rc;
-}
-
-static int check_band(const struct inspect_case *c, bool json, struct vt_err *err)
-{
-    struct vt_buf b = {0};
-    struct vt_band x;
-    int rc = vt_within(err, vt_band(&x, &c->captured, &c->model[0].view, err), "%s",
-                       c->path);
-
-    if (rc != VT_OK)
-        return rc;
-    x.captured = c->path;
-    if (json)
-        vt_band_json(&b, &x);
-    else
-        vt_band_table(&b, &x);
-    rc = cli_print(&b, err);
-    if (rc == VT_OK && !x.pass)
-        rc = vt_fail(err, VT_ECHECK,
-                     "the model's band is farther from the capture's than a second "
-                     "run's would be");
-    return rc;
-}
-
-/* tolerance: below 0: as far as a second run would be. */
-static int check_all(const struct inspect_case *c, double tolerance, bool json,
-                     struct vt_err *err)
-{
-    struct vt_calibration k;
-    struct vt_buf b = {0};
-    int rc = vt_calibrate(&k, &c->captured, &c->model[0].view, tolerance, err);
-
-    if (rc != VT_OK)
-        return rc;
-    k.captured = c->path;
-    if (json)
-        vt_calibration_json(&b, &k);
-    else
-        vt_calibration_table(&b, &k);
-    rc = cli_print(&b, err);
-    if (rc != VT_OK || k.pass)
-        return rc;
-    if (tolerance < 0)
-        return vt_fail(
-            err, VT_ECHECK,
-            "the model is farther from the capture than a second run would be");
-    return vt_fail(err, VT_ECHECK, "the model is farther from the capture than %g %%",
-                   100 * tolerance);
-}
-
-int inspect_calibrate(const struct opt_args *a, struct vt_err *err)
-{
-    const struct inspect_options *o = a->options;
-    double tolerance = opt_given(a, &o->tolerance) ? o->tolerance : -1;
-    struct cli_report report;
-    struct inspect_case c;
-    int rc;
-
-    if ((rc = opt_exclude(a, &o->band, &o->tolerance, err)))
-        return rc;
-    if ((rc = inspect_case_open(&c, inspect_trace(a, &report), a, err)) ||
-        (rc = inspect_add_given(&c, o, err)))
-        goto out;
-    if (c.n > 1) {
-        rc = vt_fail(err, VT_EINPUT, "calibrate takes one --profile or --latency");
-        goto out;
-    }
-    if (o->dump_samples && (rc = dump_samples(&c, o->dump_samples, err)))
-        goto out;
-    rc =
-        o->band ? check_band(&c, o->json, err) : check_all(&c, tolerance, o->json, err);
-out:
-    inspect_case_close(&c);
-    return rc;
-}
-
-/* ---- plot ------------------------------------------------------------- */
 
 static int load_steps(struct inspect_case *c, const char *path, struct vt_err *err)
 {
@@ -114,6 +17,8 @@ static int load_steps(struct inspect_case *c, const char *path, struct vt_err *e
     return rc;
 }
 
+/* ---- what is drawn ---------------------------------------------------- */
+
 struct drawing {
     struct vt_figures f;
     const struct vt_view **view;
@@ -121,8 +26,7 @@ struct drawing {
     char title[256];
 };
 
-static int drawing_open(struct drawing *d, const struct inspect_case *c,
-                        struct vt_err *err)
+static void drawing_title(struct drawing *d, const struct inspect_case *c, bool alone)
 {
     const struct vt_meta *m = &c->records.meta;
     const char *slash = strrchr(c->path, '/');
@@ -130,27 +34,58 @@ static int drawing_open(struct drawing *d, const struct inspect_case *c,
                        : slash          ? slash + 1
                                         : c->path;
 
-    d->view = calloc(c->n + 1, sizeof(*d->view));
-    d->summary = calloc(c->n + 1, sizeof(*d->summary));
+    if (!alone && m->model)
+        snprintf(d->title, sizeof(d->title), "%s%s%s", m->model, m->gpu ? " on " : "",
+                 m->gpu ? m->gpu : "");
+    else
+        snprintf(d->title, sizeof(d->title), "%s%s%s%s%s, %zu requests", name,
+                 m->model ? ", " : "", m->model ? m->model : "", m->gpu ? " on " : "",
+                 m->gpu ? m->gpu : "", c->captured.n);
+}
+
+/* The capture, other files' sources, models. */
+static int drawing_open(struct drawing *d, const struct inspect_load *load,
+                        struct vt_err *err)
+{
+    const struct inspect_case *c = &load->c;
+    size_t n = 1 + load->n_sources + c->n, at = 1;
+    int rc;
+
+    d->view = calloc(n, sizeof(*d->view));
+    d->summary = calloc(n, sizeof(*d->summary));
     if (!d->view || !d->summary)
         return vt_nomem(err);
     d->view[0] = &c->captured;
-    d->summary[0] = c->model[0].measured;
-    for (size_t i = 0; i < c->n; i++) {
-        d->view[i + 1] = &c->model[i].view;
-        d->summary[i + 1] = c->model[i].summary;
+    rc = vt_summary_view(&d->summary[0], &c->captured, err);
+    for (size_t i = 0; i < load->n_sources && rc == VT_OK; i++, at++) {
+        d->view[at] = &load->source[i].view;
+        rc = vt_summary_view(&d->summary[at], d->view[at], err);
     }
-    snprintf(d->title, sizeof(d->title), "%s%s%s%s%s, %zu requests", name,
-             m->model ? ", " : "", m->model ? m->model : "", m->gpu ? " on " : "",
-             m->gpu ? m->gpu : "", c->captured.n);
+    for (size_t i = 0; i < c->n; i++, at++) {
+        d->view[at] = &c->model[i].view;
+        d->summary[at] = c->model[i].summary;
+    }
+    drawing_title(d, c, load->name[0] == '\0');
     d->f = (struct vt_figures){
         .view = d->view,
-        .n_views = c->n + 1,
+        .n_views = n,
         .title = d->title,
         .scratch = cli_scratch(),
+        .load = load->name[0] ? load->name : NULL,
     };
-    return VT_OK;
+    return rc;
 }
+
+static void drawings_close(struct drawing *d, size_t n)
+{
+    for (size_t i = 0; d && i < n; i++) {
+        free(d[i].view);
+        free(d[i].summary);
+    }
+    free(d);
+}
+
+/* ---- drawing ---------------------------------------------------------- */
 
 static int draw_page(const struct drawing *d, const char *path, struct vt_buf *told,
                      struct vt_err *err)
@@ -162,6 +97,20 @@ static int draw_page(const struct drawing *d, const char *path, struct vt_buf *t
     return rc;
 }
 
+#define SEVERAL "comparison"
+
+/* Several loads have one figure. */
+static int figure_of(const struct drawing *d, const struct inspect_options *o)
+{
+    int i = 0;
+
+    if (!d->f.next)
+        return o->figure;
+    while (strcmp(vt_figure_names[i], SEVERAL) != 0)
+        i++;
+    return i;
+}
+
 /* A figure that has nothing to show is told and left out. */
 static int draw_format(const struct drawing *d, int figure, const char *dir,
                        const char *format, struct vt_buf *told, struct vt_err *err)
@@ -169,6 +118,8 @@ static int draw_format(const struct drawing *d, int figure, const char *dir,
     struct vt_buf path = {0};
     int rc = VT_OK;
 
+    if (strcmp(format, "html") == 0 && d->f.next)
+        return VT_OK; /* a page is of one load */
     if (strcmp(format, "html") == 0) {
         vt_buf_printf(&path, "%s/index.html", dir);
         rc = path.failed ? vt_nomem(err) : draw_page(d, path.data, told, err);
@@ -214,7 +165,7 @@ static int each_format(const struct drawing *d, const struct inspect_options *o,
                            "--format: '%.*s' is none of pdf, svg, png, html", (int)len,
                            list);
         if (d)
-            rc = draw_format(d, o->figure, dir, format, told, err);
+            rc = draw_format(d, figure_of(d, o), dir, format, told, err);
         list += len + (list[len] == ',');
     }
     return rc;
@@ -228,12 +179,17 @@ static int draw_all(const struct drawing *d, const struct inspect_options *o,
     int rc;
 
     if (vt_ends_with(out, ".html"))
-        return draw_page(d, out, told, err);
+        return d->f.next ? vt_fail(err, VT_EINPUT,
+                                   "a page is of one load; %s has several: -o takes a "
+                                   "directory, .pdf, .svg or .png",
+                                   SEVERAL)
+                         : draw_page(d, out, told, err);
     if (vt_ends_with(out, ".pdf") || vt_ends_with(out, ".svg") ||
         vt_ends_with(out, ".png")) {
+        int figure = figure_of(d, o);
+
         rc = vt_figure_draw(
-            &d->f, o->figure >= 0 ? vt_figure_names[o->figure] : "itl-survival", out,
-            err);
+            &d->f, figure >= 0 ? vt_figure_names[figure] : "itl-survival", out, err);
         if (rc == VT_OK)
             vt_buf_printf(told, "%s\n", out);
         return rc == VT_ECHECK ? vt_fail(err, VT_EINPUT, "%s", err->msg) : rc;
@@ -247,12 +203,44 @@ static int draw_all(const struct drawing *d, const struct inspect_options *o,
     return rc;
 }
 
+/* A lone capture is set beside what calibrate would take and what is fitted to it. */
+static int add_models(struct inspect_load *load, const struct inspect_options *o,
+                      bool alone, struct vt_err *err)
+{
+    bool asked = o->profiles.n + o->models.n + o->old_models.n > 0;
+    const char *fits = o->fits ? o->fits : alone ? "trace,knob" : "none";
+    int rc = asked || alone ? inspect_add_given(&load->c, o, err) : VT_OK;
+
+    while (*fits && rc == VT_OK) {
+        size_t len = strcspn(fits, ",");
+
+        if (len == strlen("trace") && strncmp(fits, "trace", len) == 0)
+            rc = inspect_add_trace_fit(&load->c, err);
+        else if (len == strlen("knob") && strncmp(fits, "knob", len) == 0)
+            rc = inspect_add_knob_fit(&load->c, err);
+        else if (len != strlen("none") || strncmp(fits, "none", len) != 0)
+            rc = vt_fail(err, VT_EINPUT, "--fits: '%.*s' is none of trace, knob, none",
+                         (int)len, fits);
+        fits += len + (fits[len] == ',');
+    }
+    return rc;
+}
+
+static int check_plot(const struct inspect_options *o, size_t n_loads,
+                      struct vt_err *err)
+{
+    if (n_loads > 1 && o->figure >= 0 &&
+        strcmp(vt_figure_names[o->figure], SEVERAL) != 0)
+        return vt_fail(err, VT_EINPUT, "--figure %s shows one load, not %zu",
+                       vt_figure_names[o->figure], n_loads);
+    return each_format(NULL, o, NULL, NULL, err);
+}
+
 int inspect_plot(const struct opt_args *a, struct vt_err *err)
 {
     const struct inspect_options *o = a->options;
-    struct cli_report report;
-    struct inspect_case c = {0};
-    struct drawing d = {0};
+    struct inspect_loads l = {0};
+    struct drawing *d = NULL;
     struct vt_buf told = {0};
     int rc;
 
@@ -260,18 +248,26 @@ int inspect_plot(const struct opt_args *a, struct vt_err *err)
         return vt_fail(
             err, VT_EINPUT,
             "where to? -o takes a directory, or a .html, .pdf, .svg or .png");
-    if ((rc = each_format(NULL, o, NULL, NULL, err)) ||
-        (rc = inspect_case_open(&c, inspect_trace(a, &report), a, err)) ||
-        (rc = load_steps(&c, inspect_steps(o, &report), err)) ||
-        (rc = inspect_add_given(&c, o, err)) || (rc = inspect_add_trace_fit(&c, err)) ||
-        (rc = inspect_add_knob_fit(&c, err)) || (rc = drawing_open(&d, &c, err)) ||
-        (rc = draw_all(&d, o, &told, err)))
+    if ((rc = inspect_loads_open(&l, a, err)) || (rc = check_plot(o, l.n, err)) ||
+        (rc = load_steps(&l.load[0].c, inspect_steps(o, &l.load[0].report), err)))
         goto out;
-    rc = cli_print(&told, err);
+    d = calloc(l.n, sizeof(*d));
+    if (!d)
+        rc = vt_nomem(err);
+    for (size_t i = 0; i < l.n && rc == VT_OK; i++) {
+        if ((rc = add_models(&l.load[i], o, a->n_operands == 2, err)) ||
+            (rc = drawing_open(&d[i], &l.load[i], err)))
+            break;
+        if (i > 0)
+            d[i - 1].f.next = &d[i].f;
+    }
+    if (rc == VT_OK)
+        rc = draw_all(d, o, &told, err);
+    if (rc == VT_OK)
+        rc = cli_print(&told, err);
 out:
-    free(d.view);
-    free(d.summary);
+    drawings_close(d, l.n);
     vt_buf_free(&told);
-    inspect_case_close(&c);
+    inspect_loads_close(&l);
     return rc;
 }

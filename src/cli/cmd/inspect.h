@@ -8,7 +8,7 @@
 #include "sim/sim.h"
 
 struct inspect_options {
-    const char *out, *dump_samples, *steps, *format, *tokenizer;
+    const char *out, *dump_samples, *steps, *format, *tokenizer, *fits;
     bool json, all, band;
     int kind, from, to, figure;                   /* -1: not given */
     struct opt_list profiles, models, old_models; /* both of models hold */
@@ -28,6 +28,7 @@ const char *inspect_steps(const struct inspect_options *o, const struct cli_repo
 /* A capture and what models make of it. */
 struct inspect_case {
     const char *path;
+    char label[96]; /* of what was captured, where it has a name of its own */
     struct vt_records records;
     struct vt_view captured;
     struct inspect_model *model;
@@ -54,6 +55,30 @@ int inspect_add_given(struct inspect_case *c, const struct inspect_options *o,
 /* With models that are fitted to the capture. */
 int inspect_add_trace_fit(struct inspect_case *c, struct vt_err *err) VT_MUST_CHECK;
 int inspect_add_knob_fit(struct inspect_case *c, struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- several files (cmd_inspect_sources.c) ---------------------------- */
+
+/* What plot shows of one load: a capture, and others that tell of the same traffic:
+ * another clock's trace, a simulation, a step log, samples. */
+struct inspect_load {
+    char name[64]; /* "": it is the only one */
+    struct cli_report report;
+    struct inspect_case c;
+    struct inspect_source {
+        char label[96];
+        struct vt_view view;
+    } *source;
+    size_t n_sources, cap_sources;
+};
+struct inspect_loads {
+    struct inspect_load *load;
+    size_t n;
+};
+/* From operands [LOAD:][NAME=]FILE. End *l with inspect_loads_close() whatever happens.
+ */
+int inspect_loads_open(struct inspect_loads *l, const struct opt_args *a,
+                       struct vt_err *err) VT_MUST_CHECK;
+void inspect_loads_close(struct inspect_loads *l);
 
 /* ---- subcommands ------------------------------------------------------ */
 

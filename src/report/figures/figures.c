@@ -23,7 +23,10 @@
       "from it at one end only, the data had few steps of that size.")                 \
     _("timeline", "Requests over time", figure_timeline,                               \
       "Requests that begin alike and drift apart towards the end say that the model "  \
-      "serves at another speed; apart from the start, that arrivals differ.")
+      "serves at another speed; apart from the start, that arrivals differ.")          \
+    _("comparison", "First tokens and gaps, side by side", figure_comparison,          \
+      "A source that is right at one load and not at another has its queue wrong; a "  \
+      "curve that ends early, its tail cut off.")
 
 #define KIND(name, title, make, conclude) {name, title, make, conclude},
 #define NAME(name, title, make, conclude) name,

@@ -31,6 +31,7 @@ int figure_itl_means(struct figure *g, struct vt_err *err);
 int figure_ttft_prompt(struct figure *g, struct vt_err *err);
 int figure_step_shape(struct figure *g, struct vt_err *err);
 int figure_timeline(struct figure *g, struct vt_err *err);
+int figure_comparison(struct figure *g, struct vt_err *err);
 /* Not of a capture but of a sweep, so it is not in the table. */
 int figure_load(struct figure *g, struct vt_err *err);
 int figure_chart(struct figure *g, struct vt_err *err);

@@ -127,7 +127,7 @@ int figure_itl_means(struct figure *g, struct vt_err *err)
     size_t n = 0, n_means = 0, longer = 0;
     int rc = means ? vt_view_samples(v, VT_ITL, &ms, &n, err) : vt_nomem(err);
 
-    for (size_t i = 0; means && i < v->n; i++)
+    for (size_t i = 0; means && !v->only_samples && i < v->n; i++)
         if (v->req[i].n_gaps > 0)
             means[n_means++] = (double)v->req[i].decode_ns / 1e6 / v->req[i].n_gaps;
     if (rc == VT_OK && n_means == 0)

@@ -39,7 +39,7 @@ static struct first *list_first(const struct vt_view *v, size_t *n)
     struct first *list = malloc((v->n + 1) * sizeof(*list));
 
     *n = 0;
-    for (size_t i = 0; list && i < v->n; i++) {
+    for (size_t i = 0; list && !v->only_samples && i < v->n; i++) {
         const struct vt_seen *q = &v->req[i];
         uint32_t tokens = q->prompt_tokens - q->cached_tokens;
 
@@ -216,7 +216,7 @@ int figure_timeline(struct figure *g, struct vt_err *err)
     for (size_t k = 0; k < g->f->n_views; k++)
         for (size_t i = 0; i < g->f->view[k]->n; i++)
             last = fmax(last, end_s(&g->f->view[k]->req[i]));
-    if (v->n == 0)
+    if (v->n == 0 || v->only_samples)
         return vt_fail(err, VT_ECHECK, "there are no requests to show");
     g->aspect = 0.75;
     vt_buf_printf(
@@ -245,6 +245,8 @@ int figure_timeline(struct figure *g, struct vt_err *err)
                            "set key default\nset key at screen 0.5, screen 0.055 "
                            "center horizontal Left reverse samplen 2.2 width 1\n");
     for (size_t i = 0; i < g->f->n_views && rc == VT_OK; i++) {
+        if (g->f->view[i]->only_samples)
+            continue;
         rc = put_in_flight(g, g->f->view[i], err);
         figure_curve(
             g, i == 0 ? "using 1:2 with steps lw 2.4" : "using 1:2 with steps lw 1.3",
