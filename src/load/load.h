@@ -510,6 +510,9 @@ int vt_sweep_parse(const char *text, enum vt_sweep_of of, double **out, size_t *
 void vt_sweep_table(struct vt_buf *b, const struct vt_sweep *w);
 void vt_sweep_csv(struct vt_buf *b, const struct vt_sweep *w);
 void vt_sweep_json(struct vt_buf *b, const struct vt_sweep *sweep);
+/* Its charts, for a page. */
+int vt_sweep_page(struct vt_buf *b, const struct vt_sweep *w,
+                  struct vt_err *err) VT_MUST_CHECK;
 /* The picture, by gnuplot: .png, .svg or .pdf. */
 int vt_sweep_draw(const struct vt_sweep *w, const char *title, const char *scratch,
                   const char *path, struct vt_err *err) VT_MUST_CHECK;

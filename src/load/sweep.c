@@ -285,20 +285,20 @@ static int by_load(const void *pa, const void *pb)
     return a->load < b->load ? -1 : a->load > b->load;
 }
 
-int vt_sweep_draw(const struct vt_sweep *w, const char *title, const char *scratch,
-                  const char *path, struct vt_err *err)
+/* What both figures show; the caller frees its points. */
+static int make_curve(const struct vt_sweep *w, struct vt_load_curve *c,
+                      struct vt_err *err)
 {
     struct vt_load_point *point = malloc((w->n + 1) * sizeof(*point));
-    struct vt_load_curve c = {.point = point, .title = title, .scratch = scratch};
-    int rc;
 
+    *c = (struct vt_load_curve){.point = point};
     if (!point)
         return vt_nomem(err);
     for (size_t i = 0; i < w->n; i++) {
         const struct vt_sweep_point *p = &w->point[i];
 
         if (p->s.completed > 0)
-            point[c.n++] = (struct vt_load_point){
+            point[c->n++] = (struct vt_load_point){
                 .load = p->load,
                 .ttft = {p->s.ttft.median, p->s.ttft.p99},
                 .tpot = {p->s.tpot.median, p->s.tpot.p99},
@@ -308,11 +308,34 @@ int vt_sweep_draw(const struct vt_sweep *w, const char *title, const char *scrat
                 .saturated = p->saturated,
             };
     }
-    qsort(point, c.n, sizeof(*point), by_load);
-    c.axis = w->of != VT_SWEEP_RATE              ? VT_LOAD_BY_CONCURRENCY
-             : w->n > 0 && w->point[0].turns > 1 ? VT_LOAD_BY_SESSION_RATE
-                                                 : VT_LOAD_BY_RATE;
-    rc = vt_load_curve_draw(&c, path, err);
-    free(point);
+    qsort(point, c->n, sizeof(*point), by_load);
+    c->axis = w->of != VT_SWEEP_RATE              ? VT_LOAD_BY_CONCURRENCY
+              : w->n > 0 && w->point[0].turns > 1 ? VT_LOAD_BY_SESSION_RATE
+                                                  : VT_LOAD_BY_RATE;
+    return VT_OK;
+}
+
+int vt_sweep_draw(const struct vt_sweep *w, const char *title, const char *scratch,
+                  const char *path, struct vt_err *err)
+{
+    struct vt_load_curve c;
+    int rc = make_curve(w, &c, err);
+
+    c.title = title;
+    c.scratch = scratch;
+    if (rc == VT_OK)
+        rc = vt_load_curve_draw(&c, path, err);
+    free((void *)(uintptr_t)c.point);
+    return rc;
+}
+
+int vt_sweep_page(struct vt_buf *b, const struct vt_sweep *w, struct vt_err *err)
+{
+    struct vt_load_curve c;
+    int rc = make_curve(w, &c, err);
+
+    if (rc == VT_OK)
+        rc = vt_load_curve_page(b, &c, err);
+    free((void *)(uintptr_t)c.point);
     return rc;
 }

@@ -459,6 +459,10 @@ struct vt_chart { /* all borrowed */
 int vt_chart_draw(const struct vt_chart *c, const char *path,
                   struct vt_err *err) VT_MUST_CHECK;
 
+/* The same in a page; note: what to conclude. */
+int vt_chart_page(struct vt_buf *b, const struct vt_chart *c, const char *id,
+                  const char *note, struct vt_err *err) VT_MUST_CHECK;
+
 /* A picture of the caller's own: everything but terminal and output, data included, in
  * gnuplot's language. */
 struct vt_script {    /* all borrowed */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "page/page.h"
 #include "tune/tune_search.h"
 
 /* ---- JSON ------------------------------------------------------------ */
@@ -241,9 +242,10 @@ static void name_axes(char *out, size_t size, const struct vt_tune_space *space)
         (void)snprintf(out + len, size - len, ")");
 }
 
-int vt_tune_plot(const struct vt_tune_spec *spec, const struct vt_tune_result *r,
-                 const char *title, const char *scratch, const char *path,
-                 struct vt_err *err)
+/* By gnuplot to the file, or as a chart of a page. */
+static int show_search(const struct vt_tune_spec *spec, const struct vt_tune_result *r,
+                       const char *title, const char *scratch, const char *path,
+                       struct vt_buf *page, struct vt_err *err)
 {
     enum { MEETS, FRONT, BEST, N_SERIES, NAME = 64 };
     bool capacity = spec->goal == VT_TUNE_CAPACITY;
@@ -296,12 +298,92 @@ int vt_tune_plot(const struct vt_tune_spec *spec, const struct vt_tune_result *r
     if (r->best < r->n)
         add_point(&s[BEST], x + BEST * room, y + BEST * room, spec, &r->tuned[r->best],
                   latency);
-    rc = vt_chart_draw(&c, path, err);
+    rc = page ? vt_chart_page(page, &c, "pareto",
+                              "Down and to the right is better; on the line no other "
+                              "setting is better in both.",
+                              err)
+              : vt_chart_draw(&c, path, err);
 out:
     free(front);
     free(x);
     free(y);
     free(name);
     free(label);
+    return rc;
+}
+
+int vt_tune_plot(const struct vt_tune_spec *spec, const struct vt_tune_result *r,
+                 const char *title, const char *scratch, const char *path,
+                 struct vt_err *err)
+{
+    return show_search(spec, r, title, scratch, path, NULL, err);
+}
+
+/* ---- the page -------------------------------------------------------- */
+
+static void put_page_row(struct vt_page_table *t, const struct vt_tune_spec *spec,
+                         const struct vt_tune_result *r, size_t i)
+{
+    const struct vt_tuned *q = &r->tuned[i];
+    struct vt_setting s = vt_tune_space_at(&spec->space, i);
+    char why[160] = "";
+
+    if (q->problem[0] != '\0')
+        snprintf(why, sizeof(why), "%s", q->problem);
+    else if (!q->meets)
+        (void)vt_tune_why(why, sizeof(why), &spec->slo, q);
+    else
+        snprintf(why, sizeof(why), "%s%s", q->binding,
+                 !spec->target && is_outside(q) ? " (beyond what was fitted)" : "");
+    vt_page_row(t, i == r->best ? "best" : q->meets ? NULL : "odd");
+    vt_page_cell(t, "%u", s.max_num_seqs);
+    vt_page_cell(t, "%u", s.max_num_batched_tokens);
+    vt_page_cell(t, "%.2f", s.gpu_memory_utilization);
+    vt_page_cell(t, "%u", s.tp);
+    vt_page_cell(t, "%u", s.dp);
+    vt_page_cell(t, "%u", s.spec_tokens);
+    vt_page_cell(t, "%s", s.prefix_caching ? "on" : "off");
+    vt_page_cell(t, "%.2f", q->kv_gib);
+    if (q->meets && !isinf(q->rate))
+        vt_page_cell(t, "%.2f", q->rate);
+    else
+        vt_page_cell(t, "%s", q->meets ? "all at once" : "none");
+    vt_page_cell(t, "%.2f", q->at.req_per_s);
+    vt_page_cell(t, "%.0f", q->at.ttft.p99);
+    vt_page_cell(t, "%.1f", q->at.tpot.p99);
+    vt_page_cell(t, "%.0f", q->at.e2e.p99);
+    vt_page_cell(t, "%s", why);
+}
+
+int vt_tune_page(struct vt_buf *b, const struct vt_tune_spec *spec,
+                 const struct vt_tune_result *r, size_t most, struct vt_err *err)
+{
+    static const char *const head[] = {
+        "max-num-seqs", "batched tokens", "memory", "TP",    "DP",       "drafts",
+        "prefix cache", "KV GiB",         "rate",   "req/s", "TTFT p99", "TPOT p99",
+        "E2E p99",      "<what stops it"};
+    struct order *o = calloc(r->n + 1, sizeof(*o));
+    struct vt_page_table t;
+    size_t n = 0;
+    int rc;
+
+    if (!o)
+        return vt_nomem(err);
+    rc = show_search(spec, r, "", NULL, NULL, b, err);
+    for (size_t i = 0; i < r->n; i++)
+        if (r->tuned[i].tried)
+            o[n++] = (struct order){spec, r, i};
+    if (n > 1)
+        qsort(o, n, sizeof(*o), by_worth);
+    vt_page_section(b, "tried", "Settings tried",
+                    "The best first; latencies in milliseconds. Grey: keeps the limits "
+                    "at no rate.");
+    vt_page_table_begin(&t, b, head, VT_COUNT(head));
+    for (size_t i = 0; i < n && i < most; i++)
+        put_page_row(&t, spec, r, o[i].i);
+    vt_page_table_end(&t);
+    if (n > most)
+        vt_page_para(b, VT_PAGE_QUIET, "And %zu more, in trials.csv.", n - most);
+    free(o);
     return rc;
 }

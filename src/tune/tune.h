@@ -369,6 +369,11 @@ int vt_tune_plot(const struct vt_tune_spec *spec, const struct vt_tune_result *r
                  const char *title, const char *scratch, const char *path,
                  struct vt_err *err) VT_MUST_CHECK;
 
+/* The same as a chart, and the best so many as a table, for a page. */
+int vt_tune_page(struct vt_buf *b, const struct vt_tune_spec *spec,
+                 const struct vt_tune_result *r, size_t most,
+                 struct vt_err *err) VT_MUST_CHECK;
+
 /* ---- plans ---------------------------------------------------------- */
 
 /* A tuning plan: named rows of settings, each tried at every rate, and what was

@@ -25,6 +25,7 @@ struct vt_validate_figures {    /* all borrowed */
     bool paper;          /* only what the paper shows: its hardware, models, workloads
                           * and simulators */
     const char *scratch; /* directory for temporary files */
+    const char *report;  /* where the page goes, too; NULL: nowhere */
     /* Called for each figure, table and page: its file without ending, and why it was
      * not made, or what is left out of it. */
     void (*made)(void *user, const char *name, enum vt_drawn result, const char *why);
@@ -34,6 +35,9 @@ struct vt_validate_figures {    /* all borrowed */
  * *n_failed: those that could have been made and were not. */
 int vt_validate_figures(const struct vt_validate_figures *job, size_t *n_failed,
                         struct vt_err *err) VT_MUST_CHECK;
+/* The page alone, without the paper's figures. Nothing where there are no records. */
+int vt_validate_page(const char *results_dir, const char *path,
+                     struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- sim to real: what was measured --------------------------------------- */
 

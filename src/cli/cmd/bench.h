@@ -104,6 +104,13 @@ int bench_write_trace(const struct vt_load_records *r, const struct vt_load_orig
                       const char *path, struct vt_err *err) VT_MUST_CHECK;
 void bench_job_close(struct bench_job *j);
 
+/* bench_page.c: a run's page; all of a sweep's but its end. */
+int bench_page(const struct bench_job *j, const struct vt_load_records *r,
+               const struct vt_load_summary *s, const char *path,
+               struct vt_err *err) VT_MUST_CHECK;
+int bench_sweep_page(struct vt_buf *b, const struct bench_job *j,
+                     const struct vt_sweep *w, struct vt_err *err) VT_MUST_CHECK;
+
 /* bench_flags.c: what flags say together. */
 int bench_configure(struct bench_job *j, struct vt_err *err) VT_MUST_CHECK;
 struct vt_load_data bench_data(const struct bench_job *j);

@@ -72,6 +72,11 @@ static int save_result(const struct bench_job *j, const struct vt_load_records *
                      : vt_write_file(path.data, &text, err);
     if (rc == VT_OK)
         bench_tell("result in %s", path.data);
+    if (rc == VT_OK && dir && !appends) {
+        path.len -= vt_ends_with(path.data, ".json") ? strlen(".json") : 0;
+        vt_buf_str(&path, ".html");
+        rc = path.failed ? vt_nomem(err) : bench_page(j, r, s, path.data, err);
+    }
     vt_buf_free(&text);
     vt_buf_free(&path);
     return rc;
@@ -166,6 +171,7 @@ static int measure_server(struct bench_job *j, struct vt_err *err)
     if (o->slo.given)
         put_limits(&b, j, &s);
     if ((rc = cli_print(&b, err)) || (rc = save_result(j, &r, &s, err)) ||
+        (o->compare.report && (rc = bench_page(j, &r, &s, o->compare.report, err))) ||
         (o->trace_out && (rc = bench_write_trace(&r, &origin, o->trace_out, err))) ||
         (o->lifecycle_out &&
          (rc = vt_load_write_lifecycle(&(struct vt_load_stage){&r, &origin}, 1,

@@ -3,6 +3,7 @@
 
 #include "cli/cmd/bench.h"
 #include "cli/signals.h"
+#include "page/page.h"
 
 struct sweeping {
     const struct opt_args *a;
@@ -229,6 +230,22 @@ static int open_all(struct sweeping *w, struct vt_err *err)
     return rc == VT_OK ? vt_make_dirs(w->dir, NULL, err) : rc;
 }
 
+static int write_page(const struct sweeping *w, struct vt_err *err)
+{
+    struct vt_buf page = {0};
+    int rc = bench_sweep_page(&page, &w->job, &w->sweep, err);
+
+    vt_page_end(&page);
+    if (rc == VT_OK && page.failed)
+        rc = vt_nomem(err);
+    if (rc == VT_OK)
+        rc = vt_write_file_in(w->dir, "report.html", &page, err);
+    if (rc == VT_OK && w->o->compare.report)
+        rc = vt_write_file(w->o->compare.report, &page, err);
+    vt_buf_free(&page);
+    return rc;
+}
+
 static int report_sweep(struct sweeping *w, struct vt_err *err)
 {
     struct vt_buf b = {0};
@@ -242,11 +259,12 @@ static int report_sweep(struct sweeping *w, struct vt_err *err)
         (w->o->lifecycle_out &&
          (rc = vt_load_write_lifecycle(w->stage, w->sweep.n, w->o->lifecycle_out,
                                        err))) ||
-        (rc = draw_sweep(w, err)))
+        (rc = draw_sweep(w, err)) || (rc = write_page(w, err)))
         return rc;
     vt_sweep_table(&b, &w->sweep);
-    vt_buf_printf(&b, "results, summary.csv, summary.json and sweep.png are in %s\n",
-                  w->dir);
+    vt_buf_printf(
+        &b, "results, report.html, summary.csv, summary.json and sweep.png are in %s\n",
+        w->dir);
     return cli_print(&b, err);
 }
 

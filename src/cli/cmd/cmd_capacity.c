@@ -1,7 +1,7 @@
 /* cmd_capacity.c - vtwin capacity: the highest request rate within latency limits. */
 #include <math.h>
 
-#include "cli/cmd/settings.h"
+#include "cli/cmd/pages.h"
 #include "cli/cmd/simulate.h"
 #include "cli/cmd/trial.h"
 #include "cli/ranks.h"
@@ -9,7 +9,7 @@
 #include "live/live.h"
 
 struct capacity_options {
-    const char *csv, *plot;
+    const char *csv, *plot, *report;
     double tolerance;
     struct trial_options trial;
     struct engine_options engine;
@@ -21,6 +21,7 @@ static const struct opt_row rows[] = {
     OPT_F64(tolerance, "tolerance", "SHARE", 1e-4, 1, "0.02", "how close to search"),
     OPT_TEXT(csv, "csv", "FILE", NULL, "write the table as CSV"),
     OPT_TEXT(plot, "plot", "FILE", NULL, "draw it: .png, .svg or .pdf"),
+    PAGES_ROW(report, .shown = "none"),
     {0},
 };
 static const struct opt_block blocks[] = {
@@ -347,27 +348,23 @@ static int write_csv(const struct capacity_job *j, const char *path, struct vt_e
 
 /* ---- the figure ------------------------------------------------------ */
 
-static int draw_curve(const struct capacity_job *j, const char *path,
+/* What both figures show; the caller frees its points. */
+static int make_curve(const struct capacity_job *j, struct vt_load_curve *curve,
                       struct vt_err *err)
 {
     const struct vt_capacity *c = &j->found;
     struct vt_load_point *point = calloc(c->n + 1, sizeof(*point));
-    char title[256];
-    struct vt_load_curve curve = {
+
+    *curve = (struct vt_load_curve){
         .point = point,
         .n = c->n,
         .axis = VT_LOAD_BY_RATE,
         .limit = {j->spec.slo.ttft_p99, j->spec.slo.tpot_p99, j->spec.slo.itl_p99},
         .answer = c->rate,
-        .title = title,
         .scratch = cli_scratch(),
     };
-    int rc;
-
     if (!point)
         return vt_nomem(err);
-    (void)snprintf(title, sizeof(title), "%s, %s", j->spec.trial.workload,
-                   j->one.engine.timed_by);
     for (size_t i = 0; i < c->n; i++) {
         const struct vt_summary *s = &c->point[i].mean;
 
@@ -381,9 +378,109 @@ static int draw_curve(const struct capacity_job *j, const char *path,
             .saturated = c->point[i].saturated,
         };
     }
-    rc = vt_load_curve_draw(&curve, path, err);
-    free(point);
+    return VT_OK;
+}
+
+static int draw_curve(const struct capacity_job *j, const char *path,
+                      struct vt_err *err)
+{
+    struct vt_load_curve curve;
+    char title[256];
+    int rc = make_curve(j, &curve, err);
+
+    (void)snprintf(title, sizeof(title), "%s, %s", j->spec.trial.workload,
+                   j->one.engine.timed_by);
+    curve.title = title;
+    if (rc == VT_OK)
+        rc = vt_load_curve_draw(&curve, path, err);
+    free((void *)(uintptr_t)curve.point);
     return rc;
+}
+
+/* ---- the page -------------------------------------------------------- */
+
+static void put_page_answer(struct vt_buf *b, const struct capacity_job *j)
+{
+    const struct pages_trust trust = {
+        j->target.on ? NULL : &j->one.engine, &j->found.extent,
+        j->target.on ? NULL : &j->spec.trial.model->known,
+        j->target.on ? "measured at a live server" : NULL};
+    struct vt_buf text = {0};
+    struct vt_err why;
+
+    put_answer(&text, j);
+    if (!(j->found.rate > 0) && tell_none(j, &why) != VT_OK)
+        vt_buf_str(&text, why.msg);
+    for (size_t i = 0; i < text.len; i++) /* its lines become one sentence */
+        if (text.data[i] == '\n')
+            text.data[i] = i + 1 < text.len ? ' ' : '.';
+    if (text.len > 0)
+        pages_answer(b, &trust, "%c%s", text.data[0] - 'a' + 'A', text.data + 1);
+    vt_buf_free(&text);
+}
+
+static void put_page_table(struct vt_buf *b, const struct vt_capacity *c)
+{
+    static const char *const head[] = {
+        "req/s",    "achieved", "TTFT p50",     "TTFT p99", "TPOT p50",
+        "TPOT p99", "ITL p99",  "output tok/s", "kept",     "<broken"};
+    struct vt_page_table t;
+
+    vt_page_table_begin(&t, b, head, VT_COUNT(head));
+    for (size_t i = 0; i < c->n; i++) {
+        const struct vt_capacity_point *p = &c->point[i];
+        const struct vt_summary *s = &p->mean;
+
+        vt_page_row(&t, p->rate >= c->rate && p->rate <= c->rate ? "best" : NULL);
+        vt_page_cell(&t, "%.4g", p->rate);
+        vt_page_cell(&t, "%.4g", p->achieved);
+        vt_page_cell(&t, "%.1f", s->ttft.p50);
+        vt_page_cell(&t, "%.1f", s->ttft.p99);
+        vt_page_cell(&t, "%.2f", s->tpot.p50);
+        vt_page_cell(&t, "%.2f", s->tpot.p99);
+        vt_page_cell(&t, "%.2f", s->itl.p99);
+        vt_page_cell(&t, "%.0f", s->output_tok_per_s);
+        vt_page_cell(&t, "%u of %u", p->passed, p->runs);
+        vt_page_cell(&t, "%s", p->broken ? p->broken : p->saturated ? "rate" : "");
+    }
+    vt_page_table_end(&t);
+}
+
+static int write_page(const struct capacity_job *j, const struct opt_args *a,
+                      const char *path, struct vt_err *err)
+{
+    const struct engine_job *e = &j->one.engine;
+    struct vt_load_curve curve;
+    struct vt_buf b = {0};
+    char title[256];
+    int rc = make_curve(j, &curve, err);
+
+    snprintf(title, sizeof(title), "How much of %.100s can %.100s bear?",
+             j->spec.trial.workload, e->model_name ? e->model_name : e->timed_by);
+    pages_begin(&b, a, title);
+    put_page_answer(&b, j);
+    vt_page_section(&b, "load", "Latency against load",
+                    j->target.on ? "Measured at a live server, rate by rate."
+                                 : "All rates that were simulated; the red line across "
+                                   "is the limit, the one upwards the answer.");
+    if (rc == VT_OK)
+        rc = vt_load_curve_page(&b, &curve, err);
+    put_page_table(&b, &j->found);
+    if (rc == VT_OK && !j->target.on)
+        rc = pages_settings(&b, e, &j->spec.trial.engine, j->spec.trial.fleet,
+                            &j->traffic, err);
+    else
+        vt_page_facts_begin(&b);
+    pages_limits(&b, &j->spec.slo);
+    vt_page_fact(&b, "seeds", "%u from %llu on", j->spec.seeds,
+                 (unsigned long long)j->spec.trial.seed);
+    vt_page_fact(&b, "runs", "%zu", j->found.trials);
+    vt_page_fact(&b, "made by", "vtwin " VT_VERSION);
+    vt_page_facts_end(&b);
+    if (!j->target.on)
+        pages_profile(&b, e);
+    free((void *)(uintptr_t)curve.point);
+    return vt_page_write(&b, rc, path, err);
 }
 
 /* ---- the run --------------------------------------------------------------------- */
@@ -432,7 +529,8 @@ static int find_capacity(const struct opt_args *a, struct vt_err *err)
     if (!j.target.on && !o->trial.quiet)
         engine_warn_extent(&j.found.extent, &j.spec.trial.model->known, "");
     if ((o->csv && (rc = write_csv(&j, o->csv, err))) ||
-        (o->plot && (rc = draw_curve(&j, o->plot, err))))
+        (o->plot && (rc = draw_curve(&j, o->plot, err))) ||
+        (o->report && (rc = write_page(&j, a, o->report, err))))
         goto out;
     if (o->trial.json)
         put_json(&b, &j);

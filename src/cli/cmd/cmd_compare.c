@@ -1,6 +1,7 @@
 /* cmd_compare.c - vtwin compare: results of simulations, benchmarks and searches side
  * by side. */
 #include "cli/cmd/compare.h"
+#include "cli/cmd/pages.h"
 
 #define OPT_T struct compare_options
 const struct opt_row compare_rows[] = {
@@ -11,7 +12,25 @@ const struct opt_row compare_rows[] = {
     OPT_FLAG(json, "json", "print JSON"),
     {0},
 };
-static const struct opt_block blocks[] = {OPT_ROWS(compare_rows), {0}};
+const struct opt_row compare_page_rows[] = {PAGES_ROW(report, .shown = "none"), {0}};
+static const struct opt_block blocks[] = {
+    OPT_ROWS(compare_rows), OPT_ROWS(compare_page_rows), {0}};
+
+static int write_page(const struct opt_args *a, const struct compare_options *o,
+                      size_t first, const struct vt_results *r,
+                      const struct vt_result_judgement *j, struct vt_err *err)
+{
+    struct vt_buf json = {0};
+    size_t worse;
+    int rc = vt_results_json(&json, r, j, &worse, err);
+
+    if (rc == VT_OK)
+        rc = json.failed ? vt_nomem(err)
+                         : compare_page(a, a->operand + first, a->n_operands - first,
+                                        &json, o->report, err);
+    vt_buf_free(&json);
+    return rc;
+}
 
 int compare_run(const struct opt_args *a, const struct compare_options *o, size_t first,
                 struct vt_err *err)
@@ -32,6 +51,8 @@ int compare_run(const struct opt_args *a, const struct compare_options *o, size_
         rc = o->json ? vt_results_json(&b, &r, &j, &worse, err)
                      : vt_results_table(&b, &r, &j, &worse, err);
     rc = cli_print_end(&b, rc, err);
+    if (rc == VT_OK && o->report)
+        rc = write_page(a, o, first, &r, &j, err);
     vt_results_free(&r);
     if (rc == VT_OK && worse > 0)
         return vt_fail(err, VT_ECHECK, "worse by more than %g %% in %zu metric%s",

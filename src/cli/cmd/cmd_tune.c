@@ -1,4 +1,5 @@
 /* cmd_tune.c - vtwin tune: the engine settings that bear the most. */
+#include "cli/cmd/pages.h"
 #include "cli/cmd/tune.h"
 #include "cli/ranks.h"
 #include "cli/signals.h"
@@ -36,7 +37,8 @@ static const struct opt_row rows[] = {
     OPT_SECONDS(ready_timeout_ns, "ready-timeout", 0, 1e6, "600",
                 "how long its start may take"),
     OPT_TEXT(out, "out", "DIR", NULL,
-             "write result.txt, result.json, trials.csv, pareto.png"),
+             "write result.txt, result.json, trials.csv, pareto.png, report.html"),
+    PAGES_ROW(report, .shown = "with --out, in it"),
     {0},
 };
 static const struct opt_block blocks[] = {
@@ -101,7 +103,7 @@ static int tune(const struct opt_args *a, struct vt_err *err)
     }
     if (rc == VT_OK) {
         trial_tell_time(&o->trial, r.trials, "configurations", began);
-        rc = tune_report(&j, &r, o, err);
+        rc = tune_report(&j, &r, a, err);
     }
     vt_tune_result_free(&r);
     tune_job_close(&j);

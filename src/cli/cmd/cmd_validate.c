@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cli/cmd/engine.h"
+#include "cli/cmd/pages.h"
 #include "cli/progress.h"
 #include "validate/validate.h"
 
@@ -13,7 +14,7 @@ enum { MAX_PATH = 4096, MAX_EXCLUDED = 32 };
 static const char *const workloads[] = {"adapter", "profile", "trace", NULL};
 
 struct validate_options {
-    const char *data_dir, *output_dir, *metadata, *model_configs;
+    const char *data_dir, *output_dir, *metadata, *model_configs, *report;
     const char *blis_binary, *vidur_dir, *llmservingsim_dir, *python, *results_dir;
     struct opt_list adapters, profiles, commands, exclude;
     uint32_t max_requests, jobs;
@@ -29,6 +30,7 @@ static const struct opt_row rows[] = {
              "where the experiments are"),
     OPT_TEXT(output_dir, "output-dir", "DIR", NULL,
              "for error_records.csv and runtime.csv", .shown = "results"),
+    PAGES_ROW(report, .shown = "in the output directory"),
     OPT_LIST(adapters, "adapters", "NAME ...", "simulators to judge; --list names them",
              .shown = "all that can be found"),
     OPT_FLAG(no_dp, "no-dp-scaling",
@@ -274,6 +276,20 @@ static void put_runs(struct vt_buf *b, const struct vt_harness *h)
                   h->n_failed);
 }
 
+/* In the directory of the records, and where --report says. */
+static int write_page(const char *directory, const char *report, struct vt_err *err)
+{
+    struct vt_buf path = {0};
+    int rc;
+
+    vt_buf_printf(&path, "%s/report.html", directory);
+    rc = path.failed ? vt_nomem(err) : vt_validate_page(directory, path.data, err);
+    if (rc == VT_OK && report)
+        rc = vt_validate_page(directory, report, err);
+    vt_buf_free(&path);
+    return rc;
+}
+
 static int report_harness(const struct vt_harness *h, const struct vt_experiments *x,
                           const struct validate_job *j,
                           const struct validate_options *o, struct vt_err *err)
@@ -281,6 +297,8 @@ static int report_harness(const struct vt_harness *h, const struct vt_experiment
     struct vt_buf b = {0};
     int rc = save_records(h, j->directory, err);
 
+    if (rc == VT_OK)
+        rc = write_page(j->directory, o->report, err);
     if (rc != VT_OK)
         return rc;
     if (o->json) {
@@ -407,6 +425,7 @@ static int validate_figures(const struct opt_args *a, struct vt_err *err)
         .data_dir = opt_given(a, &o->data_dir) ? o->data_dir : NULL,
         .exclude = excluded,
         .paper = o->paper,
+        .report = o->report,
         .scratch = cli_scratch(),
         .made = put_drawn,
         .user = &told,

@@ -6,7 +6,7 @@
 #include "cli/cmd/trial.h"
 
 struct tune_options {
-    const char *plan, *out, *auto_tune;
+    const char *plan, *out, *report, *auto_tune;
     struct opt_numbers
         axis[VT_TUNE_AXES]; /* what is searched over; see tune_axis_rows */
     const char *routing;    /* that axis' values, ';' between them */
@@ -38,7 +38,15 @@ int tune_job_open(struct tune_job *j, const struct opt_args *a,
 void tune_job_close(struct tune_job *j);
 
 int tune_report(const struct tune_job *j, const struct vt_tune_result *r,
-                const struct tune_options *o, struct vt_err *err) VT_MUST_CHECK;
+                const struct opt_args *a, struct vt_err *err) VT_MUST_CHECK;
+/* A search and a plan as pages (tune_page.c): all but their ends. recommended: the
+ * command line; "": none. */
+int tune_page(struct vt_buf *b, const struct opt_args *a, const struct tune_job *j,
+              const struct vt_tune_result *r, const char *recommended,
+              struct vt_err *err) VT_MUST_CHECK;
+int tune_plan_page(struct vt_buf *b, const struct opt_args *a,
+                   const struct vt_tuning_plan *p, const struct vt_tuning_result *r,
+                   struct vt_err *err) VT_MUST_CHECK;
 /* Face of opt_command.rewrite: --auto-tune, from a file of variables or the
  * environment, as the flags that say the same. */
 opt_rewriter auto_tune_rewrite;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cmd/tune.h"
+#include "page/page.h"
 
 enum { MOST_ROWS = 20 };
 
@@ -100,10 +101,10 @@ static int write_files(const struct tune_job *j, const struct vt_tune_result *r,
 
 /* The command line, for the model that was asked about. What the pool's size makes of
  * max-model-len is known once it is deployed. */
-static void put_best(struct vt_buf *b, const struct tune_job *j,
-                     const struct vt_tune_result *r, const struct tune_options *o)
+static void put_recommended(struct vt_buf *b, const struct tune_job *j,
+                            const struct vt_tune_result *r,
+                            const struct tune_options *o)
 {
-    const struct vt_tuned *t = &r->tuned[r->best];
     const struct vt_served_model model = {
         .name = j->engine.asked ? j->engine.asked : j->engine.model_name,
         .quantization = o->engine.quantization,
@@ -111,9 +112,20 @@ static void put_best(struct vt_buf *b, const struct tune_job *j,
         .enforce_eager = o->engine.enforce_eager,
     };
     struct vt_setting s = vt_tune_space_at(&j->spec.space, r->best);
+    struct vt_deployment d;
+
+    if (vt_deploy(&d, &j->spec.site, &s, NULL) != VT_OK)
+        d.engine = j->spec.site.engine; /* a live server has started with it */
+    vt_recommend(b, &model, &j->spec.site, &d.engine, &s);
+    vt_undeploy(&d);
+}
+
+static void put_best(struct vt_buf *b, const struct tune_job *j,
+                     const struct vt_tune_result *r, const struct tune_options *o)
+{
+    const struct vt_tuned *t = &r->tuned[r->best];
     struct vt_outside way[VT_OUTSIDE];
     size_t n = j->target.on ? 0 : vt_outside(&t->at.extent, &t->known, way);
-    struct vt_deployment d;
 
     for (size_t i = 0; i < n; i++)
         vt_buf_printf(b, "outside      %s reached %llu, fitted up to %llu\n",
@@ -124,12 +136,9 @@ static void put_best(struct vt_buf *b, const struct tune_job *j,
                       "capacity %.4g req/s, over %.0f s, %u requests in each of %u "
                       "runs; the others by short runs\n",
                       t->rate, t->run_s, t->run_requests, j->spec.seeds);
-    if (vt_deploy(&d, &j->spec.site, &s, NULL) != VT_OK)
-        d.engine = j->spec.site.engine; /* a live server has started with it */
     vt_buf_str(b, "recommended:\n  ");
-    vt_recommend(b, &model, &j->spec.site, &d.engine, &s);
+    put_recommended(b, j, r, o);
     vt_buf_char(b, '\n');
-    vt_undeploy(&d);
 }
 
 /* By how much the one that comes nearest misses them. */
@@ -161,13 +170,47 @@ static int tell_none(const struct tune_job *j, const struct vt_tune_result *r,
         vt_tune_why(why, sizeof(why), &j->spec.slo, nearest));
 }
 
-int tune_report(const struct tune_job *j, const struct vt_tune_result *r,
-                const struct tune_options *o, struct vt_err *err)
+/* A page, in the directory of --out and where --report says. */
+static int write_page(struct vt_buf *page, int rc, const struct tune_options *o,
+                      struct vt_err *err)
 {
+    vt_page_end(page);
+    if (rc == VT_OK && page->failed)
+        rc = vt_nomem(err);
+    if (rc == VT_OK && o->out)
+        rc = vt_write_file_in(o->out, "report.html", page, err);
+    if (rc == VT_OK && o->report)
+        rc = vt_write_file(o->report, page, err);
+    vt_buf_free(page);
+    return rc;
+}
+
+static int search_page(const struct tune_job *j, const struct vt_tune_result *r,
+                       const struct opt_args *a, struct vt_err *err)
+{
+    const struct tune_options *o = a->options;
+    struct vt_buf page = {0}, line = {0};
+    int rc;
+
+    if (!o->out && !o->report)
+        return VT_OK;
+    vt_buf_str(&line, "");
+    if (r->best < r->n)
+        put_recommended(&line, j, r, o);
+    rc = line.failed ? vt_nomem(err)
+                     : tune_page(&page, a, j, r, line.data ? line.data : "", err);
+    vt_buf_free(&line);
+    return write_page(&page, rc, o, err);
+}
+
+int tune_report(const struct tune_job *j, const struct vt_tune_result *r,
+                const struct opt_args *a, struct vt_err *err)
+{
+    const struct tune_options *o = a->options;
     struct vt_buf b = {0};
     int rc = o->out ? write_files(j, r, o->out, o->auto_tune != NULL, err) : VT_OK;
 
-    if (rc != VT_OK)
+    if (rc != VT_OK || (rc = search_page(j, r, a, err)))
         return rc;
     if (r->best < r->n && !o->trial.quiet && !j->target.on)
         engine_warn_extent(&r->tuned[r->best].at.extent, &r->tuned[r->best].known, "");
@@ -230,6 +273,17 @@ static void warn_rows(const struct vt_tuning_plan *p, const struct vt_tuning_res
     }
 }
 
+static int plan_page(const struct vt_tuning_plan *p, const struct vt_tuning_result *r,
+                     const struct opt_args *a, struct vt_err *err)
+{
+    const struct tune_options *o = a->options;
+    struct vt_buf page = {0};
+
+    if (!o->out && !o->report)
+        return VT_OK;
+    return write_page(&page, tune_plan_page(&page, a, p, r, err), o, err);
+}
+
 int tune_plan(const struct opt_args *a, struct vt_err *err)
 {
     const struct tune_options *o = a->options;
@@ -257,7 +311,8 @@ int tune_plan(const struct opt_args *a, struct vt_err *err)
     if (t->traffic.num_prompts > 0)
         p->requests = t->traffic.num_prompts;
     if ((rc = vt_tuning_plan_run(&r, p, (uint64_t)t->seed, t->jobs, err)) ||
-        (o->out && (rc = write_plan(p, &r, o->out, err))))
+        (o->out && (rc = write_plan(p, &r, o->out, err))) ||
+        (rc = plan_page(p, &r, a, err)))
         goto out;
     engine_warn_profile(p->profile);
     if (!t->quiet)

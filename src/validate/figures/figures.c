@@ -201,11 +201,30 @@ int vt_validate_figures(const struct vt_validate_figures *job, size_t *n_failed,
     *n_failed += !finish_text(job, "table1_runtime", "tex", &table, made, &why);
     made = fig_page(&page, &s, &sims, drawn, VT_COUNT(drawn), &why);
     *n_failed += !finish_text(job, "report", "html", &page, made, &why);
+    if (made == VT_OK && job->report)
+        rc = vt_write_file(job->report, &page, err);
     for (size_t i = 0; i < VT_COUNT(kinds); i++)
         vt_buf_free(&drawn[i].svg);
     vt_buf_free(&table);
     vt_buf_free(&page);
 out:
+    fig_set_free(&s);
+    return rc;
+}
+
+int vt_validate_page(const char *results_dir, const char *path, struct vt_err *err)
+{
+    const struct vt_validate_figures job = {.results_dir = results_dir};
+    struct fig_simulators sims;
+    struct vt_buf page = {0};
+    struct fig_set s = {0};
+    int rc = fig_load(&s, &job, err);
+
+    if (rc == VT_OK && s.n_errors > 0 &&
+        (rc = choose_simulators(&sims, &s, ALL_OF_THEM, &job, err)) == VT_OK &&
+        (rc = fig_page(&page, &s, &sims, NULL, 0, err)) == VT_OK)
+        rc = vt_write_file(path, &page, err);
+    vt_buf_free(&page);
     fig_set_free(&s);
     return rc;
 }

@@ -143,6 +143,78 @@ static int put_errors(struct vt_buf *b, const struct fig_set *s,
     return rc;
 }
 
+/* Medians of the main errors as bars: the page's first look. */
+static int put_bars(struct vt_buf *b, const struct fig_set *s,
+                    const struct fig_simulators *sims, struct vt_err *err)
+{
+    static const int metric[] = {FIG_E2E_MEAN, FIG_TTFT_MEAN, FIG_ITL_MEAN};
+    const struct rows r = {s, sims, BY_SIMULATOR, UNSIGNED, SUMMARIES};
+    double at[FIG_MAX_SIMS], v[VT_COUNT(metric)][FIG_MAX_SIMS];
+    struct vt_plot_series series[VT_COUNT(metric)];
+    const char *name[FIG_MAX_SIMS];
+    int rc = VT_OK;
+
+    for (size_t m = 0; m < VT_COUNT(metric); m++) {
+        for (size_t k = 0; k < sims->n && rc == VT_OK; k++) {
+            struct values x = {0};
+
+            rc = take_values(&x, &r, "", sims->of[k].name, metric[m], err);
+            v[m][k] = x.n > 0 ? values_quantile(&x, 50) : NAN;
+            at[k] = (double)k;
+            name[k] = sims->of[k].display;
+            free(x.v);
+        }
+        series[m] = (struct vt_plot_series){
+            .name = vt_error_metric_names[metric[m]], .x = v[m], .y = at, .n = sims->n};
+    }
+    if (rc == VT_OK)
+        vt_page_plot(b, &(struct vt_plot){
+                            .id = "mape",
+                            .kind = VT_PLOT_BARS,
+                            .title = "Error of each simulator, median over experiments",
+                            .note = "Shorter is nearer to what was measured; the scale "
+                                    "is logarithmic.",
+                            .x = {.label = "MAPE", .unit = "%", .log = true},
+                            .y = {.category = name, .n_categories = sims->n},
+                            .series = series,
+                            .n = VT_COUNT(metric),
+                        });
+    return rc;
+}
+
+/* The least wrong one, and what all of it stands on. */
+static int put_answer(struct vt_buf *b, const struct fig_set *s,
+                      const struct fig_simulators *sims, struct vt_err *err)
+{
+    const struct rows r = {s, sims, BY_SIMULATOR, UNSIGNED, SUMMARIES};
+    const char *best = NULL;
+    double least = INFINITY;
+    char text[256] = "There is no summary to judge.";
+    int rc = VT_OK;
+
+    for (size_t k = 0; k < sims->n && rc == VT_OK; k++) {
+        struct values x = {0};
+
+        rc = take_values(&x, &r, "", sims->of[k].name, FIG_E2E_MEAN, err);
+        if (x.n > 0 && values_quantile(&x, 50) < least) {
+            least = values_quantile(&x, 50);
+            best = sims->of[k].display;
+        }
+        free(x.v);
+    }
+    if (best)
+        snprintf(text, sizeof(text),
+                 "Of %zu simulators %s is nearest to reality: its mean E2E is off by "
+                 "%.3g %% (median over experiments).",
+                 sims->n, best, least);
+    vt_page_answer(b, text,
+                   &(struct vt_page_trust){
+                       .basis = "simulated against measured",
+                       .about = "Predictions are the simulators', what they are held "
+                                "against was measured at real engines."});
+    return rc;
+}
+
 /* ---- runtimes ----------------------------------------------------------- */
 
 static int put_runtime(struct vt_page_table *t, const struct fig_set *s,
@@ -271,6 +343,9 @@ int fig_page(struct vt_buf *b, const struct fig_set *s,
              "by vtwin " VT_VERSION "; %zu error records of %zu simulators",
              s->n_errors, sims->n);
     vt_page_begin(b, "vtwin validate", "Simulators against reality", subtitle);
+    if ((rc = put_answer(b, s, sims, err)) != VT_OK ||
+        (rc = put_bars(b, s, sims, err)) != VT_OK)
+        return rc;
     for (size_t i = 0; i < n; i++) {
         const struct fig_drawn *d = &drawn[i];
 
