@@ -49,7 +49,7 @@ bool vt_load_sample_next(const char **at, const char *end, struct vt_load_sample
 
 bool vt_load_sample_is(const struct vt_load_sample *s, const char *name)
 {
-    return strlen(name) == s->name_len && memcmp(s->name, name, s->name_len) == 0;
+    return vt_is_text(name, s->name, s->name_len);
 }
 
 void vt_load_sample_label(const struct vt_load_sample *s, const char *key, char *out,

@@ -381,8 +381,7 @@ bool vt_profile_saw(const struct vt_profile *p, const char *path,
     for (uint32_t i = 0; i < list->n; i++) {
         const struct vt_node *name = vt_get(&list->u.item[i], "name");
 
-        if (name && name->kind == VT_STR && strlen(name->u.str) == len &&
-            memcmp(name->u.str, file, len) == 0)
+        if (name && name->kind == VT_STR && vt_is_text(name->u.str, file, len))
             return true;
     }
     return false;

@@ -126,22 +126,17 @@ static bool unknown(struct reading *r, const char *what, size_t len)
     return false;
 }
 
-static bool is_text(const char *known, const char *text, size_t len)
-{
-    return strlen(known) == len && memcmp(known, text, len) == 0;
-}
-
 static bool is_known(struct reading *r, const struct lexicon *x, const char *text,
                      size_t len)
 {
     for (unsigned family = CHATML; family <= BOTH; family++)
         for (const char *const *known = x->plain[family]; *known; known++)
-            if (is_text(*known, text, len)) {
+            if (vt_is_text(*known, text, len)) {
                 r->family &= family;
                 return true;
             }
     for (const struct clue *c = x->clue; c->text; c++)
-        if (is_text(c->text, text, len)) {
+        if (vt_is_text(c->text, text, len)) {
             r->family &= c->family;
             *((bool *)((char *)r->c + c->flag)) = true;
             return true;

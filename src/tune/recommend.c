@@ -51,7 +51,9 @@ void vt_recommend(struct vt_buf *b, const struct vt_served_model *model,
                   engine->max_model_len, s->tp);
     if (site->kv.pp > 1)
         vt_buf_printf(b, " --pipeline-parallel-size %u", site->kv.pp);
-    if (site->kv.element_bytes > 0 && site->kv.element_bytes < 2)
+    if (s->kv_bytes > 0)
+        vt_buf_printf(b, " --kv-cache-dtype %s", vt_setting_kv_dtype(s));
+    else if (site->kv.element_bytes > 0 && site->kv.element_bytes < 2)
         vt_buf_str(b, " --kv-cache-dtype fp8");
     vt_buf_str(b, s->prefix_caching ? " --enable-prefix-caching"
                                     : " --no-enable-prefix-caching");

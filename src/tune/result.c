@@ -79,7 +79,8 @@ static void put_csv_row(struct vt_buf *b, const struct vt_setting *s,
     vt_buf_f64(b, s->gpu_memory_utilization);
     vt_buf_printf(b, ",%u,%u,", s->tp, s->dp);
     vt_buf_csv(b, s->dp > 1 ? s->routing : "", true);
-    vt_buf_printf(b, ",%u,%d", s->spec_tokens, s->prefix_caching);
+    vt_buf_printf(b, ",%u,%d,%s", s->spec_tokens, s->prefix_caching,
+                  vt_setting_kv_dtype(s));
     for (size_t i = 0; i < VT_COUNT(v); i++) {
         vt_buf_char(b, ',');
         if (isinf(v[i]))
@@ -98,7 +99,8 @@ void vt_tune_csv(struct vt_buf *b, const struct vt_tune_spec *spec,
     vt_buf_str(b,
                "max_num_seqs,max_num_batched_tokens,gpu_memory_utilization,"
                "tensor_parallel_size,data_parallel_size,routing,num_speculative_tokens,"
-               "prefix_caching,kv_cache_gib,num_gpu_blocks,meets,request_rate,"
+               "prefix_caching,kv_cache_dtype,kv_cache_gib,num_gpu_blocks,meets,"
+               "request_rate,"
                "failed_rate,req_per_s,output_tok_per_s,goodput,ttft_p99_ms,tpot_p99_ms,"
                "itl_p99_ms,e2e_p99_ms,prefix_hit_rate,preemptions,runs,binding,"
                "problem\n");

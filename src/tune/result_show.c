@@ -42,6 +42,7 @@ static void put_tuned(struct vt_jw *w, const char *key, const struct vt_tune_spe
         vt_jw_str(w, "routing", s.routing);
     vt_jw_u64(w, "num_speculative_tokens", s.spec_tokens);
     vt_jw_bool(w, "prefix_caching", s.prefix_caching);
+    vt_jw_str(w, "kv_cache_dtype", vt_setting_kv_dtype(&s));
     vt_jw_bool(w, "meets", t->meets);
     for (size_t k = 0; k < VT_COUNT(row); k++)
         if (isinf(row[k].v))
@@ -56,7 +57,8 @@ static void put_tuned(struct vt_jw *w, const char *key, const struct vt_tune_spe
 }
 
 void vt_tune_json(struct vt_buf *b, const struct vt_tune_spec *spec,
-                  const struct vt_tune_result *r, const char *profile)
+                  const struct vt_tune_result *r, const char *profile,
+                  void (*more)(void *user, struct vt_jw *w), void *user)
 {
     size_t *front = calloc(r->n + 1, sizeof(*front));
     size_t n = front ? vt_tune_pareto(spec, r, front) : 0;
@@ -80,6 +82,8 @@ void vt_tune_json(struct vt_buf *b, const struct vt_tune_spec *spec,
         vt_basis_members(&w, spec->trust);
         vt_outside_json(&w, &none, &none, &notes);
     }
+    if (more)
+        more(user, &w);
     if (r->best < r->n)
         put_tuned(&w, "best", spec, r, r->best);
     else
@@ -134,7 +138,18 @@ static bool is_outside(const struct vt_tuned *t)
     return vt_outside(&t->at.extent, &t->known, way) > 0;
 }
 
-static void put_row(struct vt_buf *b, const struct vt_slo *slo,
+/* What the columns have no room for: where a request goes, and the KV cache's format
+ * where there are several. */
+static void put_rest(struct vt_buf *b, const struct vt_tune_spec *spec,
+                     const struct vt_setting *s)
+{
+    if (s->dp > 1)
+        vt_buf_printf(b, "  %s", s->routing);
+    if (spec->space.n[VT_AXIS_KV] > 1)
+        vt_buf_printf(b, "  KV %s", vt_setting_kv_dtype(s));
+}
+
+static void put_row(struct vt_buf *b, const struct vt_tune_spec *spec,
                     const struct vt_setting *s, const struct vt_tuned *t)
 {
     char rate[32], why[96];
@@ -145,14 +160,14 @@ static void put_row(struct vt_buf *b, const struct vt_slo *slo,
                   s->spec_tokens, s->prefix_caching ? "on" : "off", t->kv_gib,
                   t->meets ? rate : "-");
     if (t->problem[0] != '\0')
-        vt_buf_printf(b, "  %s\n", t->problem);
+        vt_buf_printf(b, "  %s", t->problem);
     else if (!t->meets)
-        vt_buf_printf(b, "  %s\n", vt_tune_why(why, sizeof(why), slo, t));
+        vt_buf_printf(b, "  %s", vt_tune_why(why, sizeof(why), &spec->slo, t));
     else
-        vt_buf_printf(b, " %8.2f %9.0f %9.1f %9.0f  %s%s%s%s\n", t->at.req_per_s,
-                      t->at.ttft.p99, t->at.tpot.p99, t->at.e2e.p99, t->binding,
-                      s->dp > 1 ? "  " : "", s->dp > 1 ? s->routing : "",
-                      is_outside(t) ? "  *" : "");
+        vt_buf_printf(b, " %8.2f %9.0f %9.1f %9.0f  %s", t->at.req_per_s,
+                      t->at.ttft.p99, t->at.tpot.p99, t->at.e2e.p99, t->binding);
+    put_rest(b, spec, s);
+    vt_buf_str(b, t->meets && is_outside(t) ? "  *\n" : "\n");
 }
 
 void vt_tune_table(struct vt_buf *b, const struct vt_tune_spec *spec,
@@ -172,7 +187,7 @@ void vt_tune_table(struct vt_buf *b, const struct vt_tune_spec *spec,
     for (size_t i = 0; i < n && i < most; i++) {
         struct vt_setting s = vt_tune_space_at(&spec->space, o[i].i);
 
-        put_row(b, &spec->slo, &s, &r->tuned[o[i].i]);
+        put_row(b, spec, &s, &r->tuned[o[i].i]);
     }
     if (n > most)
         vt_buf_printf(b, "... and %zu more\n", n - most);
@@ -213,6 +228,7 @@ static void name_setting(char *out, size_t size, const struct vt_tune_space *spa
         0,
         s.spec_tokens,
         s.prefix_caching,
+        s.kv_bytes,
     };
     size_t len = 0;
 
@@ -222,16 +238,20 @@ static void name_setting(char *out, size_t size, const struct vt_tune_space *spa
 
         if (i == VT_AXIS_ROUTING || (space->n[i] < 2 && !both))
             continue;
-        len += (size_t)snprintf(out + len, size - len, "%s%g", len > 0 ? " / " : "",
-                                value[i]);
+        if (i == VT_AXIS_KV)
+            len += (size_t)snprintf(out + len, size - len, " / %s",
+                                    vt_setting_kv_dtype(&s));
+        else
+            len += (size_t)snprintf(out + len, size - len, "%s%g", len > 0 ? " / " : "",
+                                    value[i]);
     }
 }
 
 static void name_axes(char *out, size_t size, const struct vt_tune_space *space)
 {
     static const char *const name[VT_TUNE_AXES] = {
-        "max-num-seqs", "max-num-batched-tokens", "memory", "TP", "DP", NULL,
-        "drafts",       "prefix caching"};
+        "max-num-seqs", "max-num-batched-tokens", "memory",  "TP", "DP", NULL,
+        "drafts",       "prefix caching",         "KV cache"};
     size_t len = (size_t)snprintf(out, size, "no other is better in both (");
 
     for (int i = 0, n = 0; i < VT_TUNE_AXES && len < size; i++)

@@ -36,7 +36,13 @@ struct vt_setting vt_tune_space_at(const struct vt_tune_space *s, size_t i)
         .routing = s->routing[(size_t)v[VT_AXIS_ROUTING]],
         .spec_tokens = (uint32_t)v[VT_AXIS_DRAFTS],
         .prefix_caching = v[VT_AXIS_CACHING] != 0,
+        .kv_bytes = v[VT_AXIS_KV],
     };
+}
+
+const char *vt_setting_kv_dtype(const struct vt_setting *s)
+{
+    return !(s->kv_bytes > 0) ? "auto" : s->kv_bytes < 2 ? "fp8" : "bfloat16";
 }
 
 /* ---- trials --------------------------------------------------------- */

@@ -21,6 +21,11 @@ static int refuse_length(const struct vt_deployment *d, const struct vt_kv_query
                    advice[0] ? "; enough would be " : "", advice);
 }
 
+static double element_of(const struct vt_site *site, const struct vt_setting *s)
+{
+    return s->kv_bytes > 0 ? s->kv_bytes : site->kv.element_bytes;
+}
+
 static void query_pool(struct vt_kv_query *q, const struct vt_deployment *d,
                        const struct vt_site *site, const struct vt_setting *s)
 {
@@ -28,6 +33,7 @@ static void query_pool(struct vt_kv_query *q, const struct vt_deployment *d,
     q->engine = d->engine;
     q->kv = site->kv;
     q->kv.tp = s->tp;
+    q->kv.element_bytes = element_of(site, s);
     q->gpu = site->kv.arch ? site->gpu : NULL;
     q->gpu_memory_utilization = s->gpu_memory_utilization;
     q->sampler_bytes = site->sampler_bytes;
@@ -71,17 +77,20 @@ static struct vt_estimate_query query_of(const struct vt_site *site,
     if (site->estimate)
         q = *site->estimate;
     q.tp = s->tp;
+    if (s->kv_bytes > 0)
+        q.kv_bytes = s->kv_bytes;
     if (s->dp > 1) /* or the caller has a fleet of its own */
         q.dp = s->dp;
     return q;
 }
 
 /* Times that nothing can be made of but what they are. */
-static int check_fixed(const struct vt_site *site, uint32_t tp, struct vt_err *err)
+static int check_fixed(const struct vt_site *site, const struct vt_setting *s,
+                       struct vt_err *err)
 {
     double measured = site->measured_kv_bytes > 0 ? site->measured_kv_bytes : 2;
-    double element = site->kv.element_bytes > 0 ? site->kv.element_bytes : measured;
-    uint32_t own_tp = 1;
+    double element = element_of(site, s) > 0 ? element_of(site, s) : measured;
+    uint32_t own_tp = 1, tp = s->tp;
     int rc = vt_get_u32(site->profile ? site->profile->engine : NULL,
                         "tensor_parallel_size", VT_OPTIONAL, 1, 1024, &own_tp, err);
 
@@ -115,14 +124,15 @@ static void read_as_stated(struct vt_source *from, const struct vt_site *site,
 }
 
 /* A profile for what it was measured on, or carried over from there. */
-static int time_profile(const struct vt_site *site, const struct vt_estimate_query *q,
-                        bool *as_it_is, struct vt_estimate *e, struct vt_err *err)
+static int time_profile(const struct vt_site *site, const struct vt_setting *s,
+                        const struct vt_estimate_query *q, bool *as_it_is,
+                        struct vt_estimate *e, struct vt_err *err)
 {
     struct vt_source from;
 
     if (!q->arch || !q->gpu || vt_source_of(&from, site->profile, q, NULL) != VT_OK) {
         *as_it_is = true;
-        return check_fixed(site, q->tp, err);
+        return check_fixed(site, s, err);
     }
     read_as_stated(&from, site, q);
     *as_it_is = vt_source_holds(&from, q) && !(site->measured_kv_bytes > 0);
@@ -139,8 +149,8 @@ int vt_site_timing(const struct vt_site *site, const struct vt_setting *s,
 
     *as_it_is = site->model != NULL;
     if (site->model)
-        return check_fixed(site, s->tp, err);
-    return site->profile ? time_profile(site, &q, as_it_is, e, err)
+        return check_fixed(site, s, err);
+    return site->profile ? time_profile(site, s, &q, as_it_is, e, err)
                          : vt_estimate(e, &q, err);
 }
 

@@ -111,8 +111,12 @@ static bool put_value(struct vt_buf *b, const char *name, size_t len,
         {"num_speculative_tokens", s->spec_tokens},
     };
 
+    if (vt_is_text("kv_cache_dtype", name, len)) {
+        vt_buf_str(b, vt_setting_kv_dtype(s));
+        return true;
+    }
     for (size_t i = 0; i < VT_COUNT(row); i++)
-        if (strlen(row[i].name) == len && memcmp(row[i].name, name, len) == 0) {
+        if (vt_is_text(row[i].name, name, len)) {
             vt_buf_f64(b, row[i].value);
             return true;
         }

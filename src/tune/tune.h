@@ -178,7 +178,10 @@ struct vt_setting { /* what is searched over; names as vLLM's flags */
     const char *routing; /* borrowed; used where dp > 1 */
     uint32_t spec_tokens;
     bool prefix_caching;
+    double kv_bytes; /* of an element of the KV cache; 0: as the site says */
 };
+/* What vLLM's --kv-cache-dtype calls it: "auto", "fp8", "bfloat16". */
+const char *vt_setting_kv_dtype(const struct vt_setting *s);
 
 /* What settings are applied to. Everything is borrowed. */
 struct vt_site {
@@ -246,6 +249,7 @@ enum vt_tune_axis { /* in the order of vt_setting */
                     VT_AXIS_ROUTING,
                     VT_AXIS_DRAFTS,
                     VT_AXIS_CACHING,
+                    VT_AXIS_KV,
                     VT_TUNE_AXES
 };
 /* The values of each member of a setting; each list at least 1. The last axis runs
@@ -346,8 +350,10 @@ void vt_tune_result_txt(struct vt_buf *b, const struct vt_tune_spec *spec,
                         const char *saved_in);
 void vt_tune_csv(struct vt_buf *b, const struct vt_tune_spec *spec,
                  const struct vt_tune_result *r);
+/* more: adds members behind the first; NULL: none. */
 void vt_tune_json(struct vt_buf *b, const struct vt_tune_spec *spec,
-                  const struct vt_tune_result *r, const char *profile);
+                  const struct vt_tune_result *r, const char *profile,
+                  void (*more)(void *user, struct vt_jw *w), void *user);
 /* Why a setting keeps the limits at no rate: by how much the lowest that was tried
  * breaks which. Returns out. */
 const char *vt_tune_why(char *out, size_t size, const struct vt_slo *slo,
@@ -449,8 +455,9 @@ struct vt_target {
     uint32_t warmups;                  /* requests before a server's first trial */
     /* Shell command that starts the server with other settings: {max_num_seqs},
      * {max_num_batched_tokens}, {gpu_memory_utilization}, {tensor_parallel_size},
-     * {data_parallel_size} and {num_speculative_tokens} are replaced. It may stay and
-     * be the server, or end and leave one behind. NULL: the server is what it is. */
+     * {data_parallel_size}, {kv_cache_dtype} and {num_speculative_tokens} are replaced.
+     * It may stay and be the server, or end and leave one behind. NULL: the server is
+     * what it is. */
     const char *restart;
     vt_ns ready_timeout_ns;
     void (*tell)(void *user, const char *text); /* a line; NULL: nobody asks */

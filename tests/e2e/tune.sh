@@ -125,3 +125,19 @@ fails "--prefix-caching" --prefix-caching maybe
 fails "--rates must ascend" --rates 2,1
 fails "no-such-plan.yaml" --plan no-such-plan.yaml
 fails "no-such-workload" --workload no-such-workload
+
+# Formats of the KV cache are searched over, and the JSON says how it was made.
+"$VTWIN" tune meta-llama/Llama-3.1-8B --gpu A100-80 --workload sharegpt --num-prompts 30 \
+    --max-num-seqs 64 --max-num-batched-tokens 2048 --kv-cache-dtype auto,fp8 --json >kv.json
+python3 - <<'P'
+import json
+d = json.load(open("kv.json"))
+auto, fp8 = d["tried"]
+assert (auto["kv_cache_dtype"], fp8["kv_cache_dtype"]) == ("auto", "fp8")
+assert fp8["num_gpu_blocks"] == 2 * auto["num_gpu_blocks"]
+s = d["settings"]
+assert s["kv_cache_dtype"] == d["best"]["kv_cache_dtype"] and s["workload"] == "sharegpt", s
+assert s["max_num_seqs"] == 64 and s["gpu"] == "A100-80" and s["gpu_memory_utilization"] == 0.9
+P
+"$VTWIN" tune --kv-cache-dtype auto,int3 2>err && exit 1
+grep -q "'int3' is none of auto, fp8" err

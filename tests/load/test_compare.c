@@ -226,8 +226,11 @@ static void what_seeds_alone_make_is_noise(void **state)
         double a[3], b[3];
         const char *verdict;
         size_t worse;
+        bool paired; /* the same seeds on both sides */
     } row[] = {
         {{10, 11, 12}, {11, 12, 13}, "noise", 0},
+        {{10, 11, 12}, {11, 12, 13.1}, "worse", 1, .paired = true},
+        {{10, 11, 12}, {11, 10, 13}, "noise", 0, .paired = true},
         {{10, 11, 12}, {20, 21, 22}, "worse", 1},
         {{10, 11, 12}, {1, 2, 3}, "better", 0},
         {{10, 10, 10}, {10.1, 10.1, 10.1}, "worse", 1},
@@ -242,7 +245,7 @@ static void what_seeds_alone_make_is_noise(void **state)
 
         for (size_t k = 0; k < 6; k++) {
             snprintf(text, sizeof(text), "{\"mean_ttft_ms\": %g, \"seed\": %zu}",
-                     k < 3 ? row[i].a[k] : row[i].b[k - 3], k);
+                     k < 3 ? row[i].a[k] : row[i].b[k - 3], row[i].paired ? k % 3 : k);
             read_text(&r, "run", text);
             r.result[k].side = k / 3;
         }

@@ -93,11 +93,39 @@ static void csv_has_a_row_for_each_trial_and_json_reads_back(void **state)
         lines += b.data[i] == '\n';
     assert_int_equal(lines, 4);
     vt_buf_clear(&b);
-    vt_tune_json(&b, &s, &result, "p");
+    vt_tune_json(&b, &s, &result, "p", NULL, NULL);
     assert_int_equal(vt_json_parse(&arena, b.data, b.len, 1, &root, &err), VT_OK);
     assert_int_equal(vt_get(root, "tried")->n, 3);
     assert_int_equal(vt_get(vt_get(root, "best"), "max_num_seqs")->u.integer, 256);
     vt_arena_free(&arena);
+    vt_buf_free(&b);
+}
+
+static void a_search_over_cache_formats_names_them(void **state)
+{
+    static const char *const want[] = {"auto", "fp8"};
+    struct vt_tune_spec s = spec_for_test();
+    const struct vt_site site = {0};
+    const struct vt_engine_config engine = {.enable_chunked_prefill = true};
+    struct vt_buf b = {0};
+
+    (void)state;
+    s.space.n[0] = 1;
+    s.space.n[VT_AXIS_KV] = 2;
+    s.space.value[VT_AXIS_KV][1] = 1;
+    vt_tune_table(&b, &s, &result, 20);
+    assert_non_null(strstr(b.data, "  KV fp8\n"));
+    vt_buf_clear(&b);
+    vt_tune_csv(&b, &s, &result);
+    assert_non_null(strstr(b.data, ",fp8,"));
+    for (size_t i = 0; i < 2; i++) {
+        struct vt_setting one = vt_tune_space_at(&s.space, i);
+
+        assert_string_equal(vt_setting_kv_dtype(&one), want[i]);
+        vt_buf_clear(&b);
+        vt_recommend(&b, &(struct vt_served_model){.name = "m"}, &site, &engine, &one);
+        assert_int_equal(strstr(b.data, " --kv-cache-dtype fp8 ") != NULL, i == 1);
+    }
     vt_buf_free(&b);
 }
 
@@ -198,6 +226,7 @@ int main(void)
         cmocka_unit_test(result_txt_is_as_auto_tune_writes_it),
         cmocka_unit_test(what_no_other_beats_in_both_is_the_front),
         cmocka_unit_test(csv_has_a_row_for_each_trial_and_json_reads_back),
+        cmocka_unit_test(a_search_over_cache_formats_names_them),
         cmocka_unit_test(the_command_line_names_all_that_was_assumed),
         cmocka_unit_test(a_search_is_drawn_by_the_latency_that_is_limited),
         cmocka_unit_test(ranks_in_lockstep_are_one_server),

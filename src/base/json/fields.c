@@ -301,6 +301,11 @@ bool vt_is_one_of(const char *word, const char *const *known)
     return false;
 }
 
+bool vt_is_text(const char *known, const char *text, size_t len)
+{
+    return strlen(known) == len && memcmp(known, text, len) == 0;
+}
+
 int vt_fail_unknown(struct vt_err *err, const char *what, const char *word, int most,
                     const char *const *known)
 {

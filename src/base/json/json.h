@@ -122,6 +122,8 @@ const char *vt_nearest(const char *word, const char *const *known);
 int vt_fail_unknown(struct vt_err *err, const char *what, const char *word, int most,
                     const char *const *known);
 bool vt_is_one_of(const char *word, const char *const *known); /* ends with NULL */
+/* Whether a text with no end of its own is that word. */
+bool vt_is_text(const char *known, const char *text, size_t len);
 
 /* ---- writing JSON ------------------------------------------------------- */
 

@@ -145,7 +145,7 @@ struct word { /* characters up to what cannot belong to a value */
 
 static bool word_is(struct word w, const char *text)
 {
-    return strlen(text) == w.len && memcmp(w.at, text, w.len) == 0;
+    return vt_is_text(text, w.at, w.len);
 }
 
 static bool is_digit(char c)

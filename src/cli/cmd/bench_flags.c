@@ -58,8 +58,7 @@ int bench_read_metrics(const struct opt_row *row, const char *text, void *field,
     for (const char *p = text; *p;) {
         size_t n = strcspn(p, ","), i = 0;
 
-        while (i < VT_COUNT(known) &&
-               (strlen(known[i]) != n || memcmp(p, known[i], n) != 0))
+        while (i < VT_COUNT(known) && !vt_is_text(known[i], p, n))
             i++;
         if (i == VT_COUNT(known))
             return vt_fail(err, VT_EINPUT,
@@ -281,8 +280,7 @@ static int set_goodput(struct bench_job *j, struct vt_err *err)
         size_t len = strcspn(text, ":"), i = 0;
         double v;
 
-        while (i < VT_COUNT(slos) &&
-               (strlen(slos[i].name) != len || memcmp(slos[i].name, text, len) != 0))
+        while (i < VT_COUNT(slos) && !vt_is_text(slos[i].name, text, len))
             i++;
         if (i == VT_COUNT(slos) || text[len] != ':' ||
             !vt_parse_time(text + len + 1, strlen(text + len + 1), VT_MS, &v) || v < 0)

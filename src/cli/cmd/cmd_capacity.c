@@ -310,8 +310,8 @@ static void put_json(struct vt_buf *b, const struct capacity_job *j)
     if (!j->target.on) {
         vt_release_json(&w, j->spec.trial.engine.vllm);
         vt_basis_members(&w, &j->one.engine.trust);
-        settings_json(&w, &j->one.engine, &j->spec.trial.engine, j->spec.trial.fleet,
-                      &j->traffic);
+        settings_json(&w, &j->one.engine, &j->spec.trial.engine, &j->one.engine.setting,
+                      j->spec.trial.fleet, &j->traffic);
         vt_outside_json(&w, &c->extent, &j->spec.trial.model->known, &notes);
     }
     vt_jw_end(&w);

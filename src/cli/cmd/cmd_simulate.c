@@ -27,6 +27,11 @@ static const struct opt_row output_rows[] = {
     PAGES_ROW(report, .shown = "with --out, in it"),
     LIMITS_ROW(slo, .shown = "none; exit 1 if one is broken"),
     OPT_FLAG(compare, "compare", "with a measured trace: predicted against measured"),
+    OPT_LIST(against, "against", "FLAGS",
+             "side by side with the same under these flags: '--kv-cache-dtype fp8'",
+             .flags = true),
+    OPT_U32(seeds, "seeds", "N", 1, 1000, "5",
+            "runs of each side, which tell noise apart"),
     OPT_WORD(clock, "clock", "WHOSE", vt_clock_names, NULL, "whose times are predicted",
              .shown = "engine; with --compare the trace's"),
     OPT_WORD(frontend, "frontend", "KIND", vt_front_names, NULL,
@@ -135,9 +140,8 @@ static int leave_report(struct watch *w, const struct opt_args *a,
     return rc;
 }
 
-/* Runs the job and, with --out or --report, leaves its report. */
-static int run_job(struct simulate_job *j, const struct opt_args *a,
-                   struct vt_summary *s, struct vt_err *err)
+int simulate_run(struct simulate_job *j, const struct opt_args *a, struct vt_summary *s,
+                 struct vt_err *err)
 {
     const struct simulate_options *o = a->options;
     struct watch w = {.job = j, .began_ns = vt_wall_ns()};
@@ -232,11 +236,15 @@ static int simulate(const struct opt_args *a, struct vt_err *err)
     if (o->oracle.n > 0)
         return rc;
     cli_progress_begin(o->progress, o->quiet);
+    if (o->against.n > 0)
+        return simulate_against(a, err);
+    if ((rc = opt_refuse(a, &o->seeds, " needs --against", err)))
+        return rc;
     rc = simulate_job_open(&j, a, err);
     if (rc == VT_OK && !o->quiet && j.fleet.fleet.ranks < 2)
         engine_warn_interval(&o->engine, ENGINE_ALONE);
     if (rc == VT_OK)
-        rc = run_job(&j, a, &s, err);
+        rc = simulate_run(&j, a, &s, err);
     if (rc == VT_OK && o->compare && !o->quiet)
         warn_clock(&j);
     if (rc == VT_OK)
@@ -251,6 +259,7 @@ static const char *const examples[] = {
     "./run simulate --arrivals closed --concurrency 32",
     "./run simulate --max-num-batched-tokens 2048 --json",
     "./run simulate --instances 4 --routing precise-prefix-cache:2,queue-depth:1",
+    "./run simulate --max-num-seqs 8 --against '--max-num-seqs 64' --num-prompts 100",
     NULL,
 };
 
@@ -261,7 +270,8 @@ const struct opt_command cmd_simulate = {
         "[MODEL] [--workload NAME|FILE | --trace FILE | --dataset-name NAME] [FLAGS]",
     .about =
         "Offers a workload to a twin of one vLLM engine, or of many behind a router, "
-        "under\na virtual clock. Without\n"
+        "under\na virtual clock, or with --against several of them side by side. "
+        "Without\n"
         "an input it takes the built-in workload. Engine flags are named as vLLM "
         "names\n"
         "them; what no flag says comes from the trace's meta line, then the profile,\n"

@@ -574,6 +574,10 @@ static int size_engine(struct engine_job *j, const struct opt_args *a,
         own_tp = j->inline_tp;
     s.tp = tp > 0 ? tp : own_tp;
     as_measured = s.tp == own_tp && keeps_pool(j, a, o);
+    j->setting = s;
+    j->setting.kv_bytes = engine_kv_bytes(o->kv_dtype);
+    if (as_measured || opt_given(a, &o->config.num_gpu_blocks))
+        j->setting.gpu_memory_utilization = 0;
     if ((rc = opt_exclude(a, &o->config.num_gpu_blocks, &o->gpu_memory_utilization,
                           err)) ||
         (!as_measured && (rc = engine_find_sizes(j, o, true, err))) ||

@@ -83,6 +83,8 @@ struct engine_job {
     enum vt_basis_kind basis;      /* UNKNOWN: by an inline model */
     struct vt_basis trust;         /* how far its times are to be trusted */
     struct vt_deployment deployed; /* owns a model scaled to other GPUs */
+    /* As it was sized; gpu_memory_utilization 0: its pool was stated, not computed. */
+    struct vt_setting setting;
 };
 
 /* A flag beats the trace (meta; NULL: none), that the profile (`profile`, or --profile

@@ -35,7 +35,7 @@ static int read_one(struct vt_slo *slo, const char *text, size_t len,
     for (size_t i = 0; i < VT_COUNT(names) && name < len; i++) {
         char flag[64];
 
-        if (strlen(names[i].name) != name || memcmp(names[i].name, text, name) != 0)
+        if (!vt_is_text(names[i].name, text, name))
             continue;
         snprintf(flag, sizeof(flag), "--slo %s=", names[i].name);
         return opt_limit(flag, text + name + 1, len - name - 1,

@@ -73,7 +73,7 @@ struct llmd {
 static const struct meaning *find(const char *name, size_t len)
 {
     for (size_t i = 0; i < VT_COUNT(meanings); i++)
-        if (strlen(meanings[i].name) == len && memcmp(meanings[i].name, name, len) == 0)
+        if (vt_is_text(meanings[i].name, name, len))
             return &meanings[i];
     return NULL;
 }

@@ -6,7 +6,7 @@
 enum { MOST_SPEC = 1000 };
 
 static void put_engine(struct vt_jw *w, const struct engine_job *e,
-                       const struct vt_engine_config *c)
+                       const struct vt_engine_config *c, const struct vt_setting *s)
 {
     const struct {
         const char *key;
@@ -24,6 +24,10 @@ static void put_engine(struct vt_jw *w, const struct engine_job *e,
     vt_jw_str(w, "model", e->model_name ? e->model_name : e->asked);
     vt_jw_str(w, "timed_by", e->timed_by);
     vt_jw_str(w, "gpu", e->has_sizes ? e->gpu.name : NULL);
+    vt_jw_u64(w, "tensor_parallel_size", s->tp);
+    if (s->gpu_memory_utilization > 0)
+        vt_jw_f64(w, "gpu_memory_utilization", s->gpu_memory_utilization);
+    vt_jw_str(w, "kv_cache_dtype", vt_setting_kv_dtype(s));
     vt_release_json(w, c->vllm);
     for (size_t i = 0; i < VT_COUNT(number); i++)
         vt_jw_u64(w, number[i].key, number[i].v);
@@ -62,11 +66,11 @@ static void put_traffic(struct vt_jw *w, const struct traffic *t)
 }
 
 void settings_json(struct vt_jw *w, const struct engine_job *e,
-                   const struct vt_engine_config *c, const struct vt_fleet *fleet,
-                   const struct traffic *t)
+                   const struct vt_engine_config *c, const struct vt_setting *s,
+                   const struct vt_fleet *fleet, const struct traffic *t)
 {
     vt_jw_map(w, "settings");
-    put_engine(w, e, c);
+    put_engine(w, e, c, s);
     if (fleet) {
         vt_jw_u64(w, "instances", fleet->instances);
         vt_jw_str(w, "routing", fleet->routing);

@@ -59,7 +59,8 @@ struct simulate_options {
     uint32_t concurrency;
     int64_t seed, warmed_for; /* -1: the input's */
     bool json, compare, quiet, progress;
-    struct opt_list oracle;
+    struct opt_list oracle, against;
+    uint32_t seeds; /* runs of each side of `against` */
     struct limits_named slo;
     int clock, frontend; /* of vt_clock_names and vt_front_names; -1: not stated */
     enum vt_compat compat;
@@ -93,6 +94,16 @@ void simulate_job_close(struct simulate_job *j);
 int simulate_page(struct vt_buf *b, const struct opt_args *a,
                   const struct simulate_job *j, const struct vt_summary *s,
                   struct vt_run *run, struct vt_err *err) VT_MUST_CHECK;
+
+/* Runs the job and, with --out or --report, leaves its report; *s gets all of its
+ * summary. a: that the job was opened with. */
+int simulate_run(struct simulate_job *j, const struct opt_args *a, struct vt_summary *s,
+                 struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- side by side (simulate_against.c) -------------------------------------- */
+
+/* The command line as it is, and with each --against over it. */
+int simulate_against(const struct opt_args *a, struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- where it goes (simulate_out.c) ----------------------------------- */
 

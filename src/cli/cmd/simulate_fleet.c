@@ -334,8 +334,8 @@ void simulate_json(struct vt_buf *b, const struct vt_summary *s,
     vt_jw_map(&w, NULL);
     vt_summary_members(&w, s);
     vt_basis_members(&w, &j->engine.trust);
-    settings_json(&w, &j->engine, &j->spec.engine, f->on ? &f->fleet : NULL,
-                  &j->traffic);
+    settings_json(&w, &j->engine, &j->spec.engine, &j->engine.setting,
+                  f->on ? &f->fleet : NULL, &j->traffic);
     if (j->limited)
         limits_json(&w, &j->slo,
                     &(struct limits_kept){s, s->requests, j->within, s->duration_s});

@@ -35,6 +35,29 @@ static int read_on_off(const struct opt_row *row, const char *text, void *field,
     return VT_OK;
 }
 
+/* As the bytes of an element, which is all that counts of them. */
+static int read_kv_dtypes(const struct opt_row *row, const char *text, void *field,
+                          struct vt_err *err)
+{
+    struct opt_numbers *v = field;
+
+    for (v->n = 0; text; v->n++) {
+        size_t len = strcspn(text, ",");
+        int which = 0;
+
+        while (engine_kv_dtypes[which] &&
+               !vt_is_text(engine_kv_dtypes[which], text, len))
+            which++;
+        if (!engine_kv_dtypes[which] || v->n == VT_TUNE_VALUES)
+            return vt_fail(err, VT_EINPUT,
+                           "--%s: '%.*s' is none of auto, fp8, bfloat16, ...",
+                           row->name, (int)len, text);
+        v->at[v->n] = engine_kv_bytes(which);
+        text = text[len] ? text + len + 1 : NULL;
+    }
+    return VT_OK;
+}
+
 #define OPT_T struct tune_options
 #define AXIS(i, n, reader, a, z, d, ...)                                   \
     OPT_READ(axis[i], n, "LIST", reader, d, __VA_ARGS__, .lo = a, .hi = z, \
@@ -56,6 +79,8 @@ const struct opt_row tune_axis_rows[] = {
          "drafts per request and step"),
     AXIS(VT_AXIS_CACHING, "prefix-caching", read_on_off, 0, 1, "on",
          "on, off or both: on,off"),
+    AXIS(VT_AXIS_KV, "kv-cache-dtype", read_kv_dtypes, 0, 4, "auto",
+         "number formats of the KV cache: auto,fp8"),
     {0},
 };
 
@@ -133,7 +158,8 @@ static int open_site(struct tune_job *j, const struct opt_args *a, struct vt_err
     struct vt_site *s = &j->spec.site;
     struct vt_kv_wish kv;
     bool must = engine_asked_model(a, e) || opt_given(a, &o->axis[VT_AXIS_MEMORY]) ||
-                opt_given(a, &o->axis[VT_AXIS_TP]) || e->kv_dtype > 0;
+                opt_given(a, &o->axis[VT_AXIS_TP]) ||
+                opt_given(a, &o->axis[VT_AXIS_KV]);
     struct vt_setting first;
     struct vt_meta meta;
     const char *why;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cmd/settings.h"
 #include "cli/cmd/tune.h"
 #include "page/page.h"
 
@@ -18,6 +19,36 @@ static int excuse_picture(int rc, const char *name, const struct vt_err *err)
 }
 
 /* ---- a search -------------------------------------------------------- */
+
+/* As every result states them: those of the best, or of the first where none is. What a
+ * live server is set to is not known. */
+struct settled {
+    const struct tune_job *job;
+    size_t best;
+};
+
+static void put_settings(void *user, struct vt_jw *w)
+{
+    const struct settled *x = user;
+    const struct vt_tune_spec *spec = &x->job->spec;
+    struct vt_setting s = vt_tune_space_at(&spec->space, x->best);
+    struct vt_deployment d;
+
+    if (x->job->target.on)
+        return;
+    if (vt_deploy(&d, &spec->site, &s, NULL) == VT_OK)
+        settings_json(w, &x->job->engine, &d.engine, &s, d.many ? &d.fleet : NULL,
+                      &x->job->traffic);
+    vt_undeploy(&d);
+}
+
+static void put_json(struct vt_buf *b, const struct tune_job *j,
+                     const struct vt_tune_result *r)
+{
+    struct settled x = {j, r->best < r->n ? r->best : 0};
+
+    vt_tune_json(b, &j->spec, r, j->engine.timed_by, put_settings, &x);
+}
 
 /* One run, in the lines that auto_tune looks for in `vllm bench serve`'s. */
 static int write_run(const char *dir, const struct vt_setting *s,
@@ -85,7 +116,7 @@ static int write_files(const struct tune_job *j, const struct vt_tune_result *r,
     vt_tune_result_txt(&b, &j->spec, r, "vtwin-" VT_VERSION, dir);
     if ((rc = cli_save(dir, "result.txt", &b, err)))
         return rc;
-    vt_tune_json(&b, &j->spec, r, j->engine.timed_by);
+    put_json(&b, j, r);
     if ((rc = cli_save(dir, "result.json", &b, err)))
         return rc;
     vt_tune_csv(&b, &j->spec, r);
@@ -215,7 +246,7 @@ int tune_report(const struct tune_job *j, const struct vt_tune_result *r,
     if (r->best < r->n && !o->trial.quiet && !j->target.on)
         engine_warn_extent(&r->tuned[r->best].at.extent, &r->tuned[r->best].known, "");
     if (o->trial.json) {
-        vt_tune_json(&b, &j->spec, r, j->engine.timed_by);
+        put_json(&b, j, r);
         return cli_print(&b, err);
     }
     vt_tune_table(&b, &j->spec, r, MOST_ROWS);

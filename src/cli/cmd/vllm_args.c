@@ -87,7 +87,7 @@ static const struct setting settings[] = {{"speculative-config", take_speculativ
 static const struct setting *find_setting(const char *name, size_t len)
 {
     for (size_t i = 0; i < VT_COUNT(settings); i++)
-        if (strlen(settings[i].name) == len && memcmp(settings[i].name, name, len) == 0)
+        if (vt_is_text(settings[i].name, name, len))
             return &settings[i];
     return NULL;
 }

@@ -375,8 +375,8 @@ bool vllm_is_llmd(const char *name, size_t len)
     size_t skip = strlen(prefix);
 
     for (const struct opt_foreign *f = vllm_flags; f->name; f++)
-        if (strncmp(f->name, prefix, skip) == 0 && strlen(f->name) == skip + len &&
-            memcmp(f->name + skip, name, len) == 0)
+        if (strncmp(f->name, prefix, skip) == 0 &&
+            vt_is_text(f->name + skip, name, len))
             return true;
     return false;
 }

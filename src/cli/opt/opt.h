@@ -52,6 +52,7 @@ struct opt_row {
     opt_reader *read;
     uint32_t subs;   /* bit i: subcommand i takes it; 0: all do */
     const char *now; /* an old name: what it is called now; help does not show it */
+    bool flags;      /* its value is flags in one word, which begins with dashes */
 };
 
 /* Rows of the struct OPT_T, which the file defines. Behind the help text may stand more
@@ -107,6 +108,9 @@ struct opt_words {
     const char **word;
     size_t n, room;
 };
+/* The words of a line, as a shell cuts it: by blanks, but for what stands in quotes. */
+int opt_word_split(struct opt_words *w, const char *line,
+                   struct vt_err *err) VT_MUST_CHECK;
 /* Borrows the word; NULL: out of memory. */
 int opt_word_add(struct opt_words *w, const char *word,
                  struct vt_err *err) VT_MUST_CHECK;
@@ -181,6 +185,8 @@ struct opt_args {
     size_t n_mentions;
     const struct opt_foreign **foreign; /* that were given */
     size_t n_foreign;
+    int argc; /* what was read, as it was rewritten */
+    const char *const *argv;
     struct vt_arena arena; /* of all of these */
 };
 

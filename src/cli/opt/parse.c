@@ -31,9 +31,9 @@ static bool find_row(const struct opt_command *c, const char *name, size_t len,
                      struct opt_mention *m)
 {
     for (m->index = 0; (m->row = row_at(c, m->index, &m->block)); m->index++)
-        if (strlen(m->row->name) == len && memcmp(m->row->name, name, len) == 0)
+        if (vt_is_text(m->row->name, name, len))
             return true;
-    if (len == strlen(help_row.name) && memcmp(name, help_row.name, len) == 0)
+    if (vt_is_text(help_row.name, name, len))
         m->row = &help_row;
     return m->row != NULL;
 }
@@ -57,10 +57,10 @@ static const struct opt_foreign *find_foreign(const struct opt_command *c,
     bool off = len > 3 && memcmp(name, "no-", 3) == 0;
 
     for (const struct opt_foreign *f = c->foreign; f && f->name; f++) {
-        if (strlen(f->name) == len && memcmp(f->name, name, len) == 0)
+        if (vt_is_text(f->name, name, len))
             return f;
-        if (off && f->takes == OPT_TAKES_NOTHING && strlen(f->name) == len - 3 &&
-            memcmp(f->name, name + 3, len - 3) == 0)
+        if (off && f->takes == OPT_TAKES_NOTHING &&
+            vt_is_text(f->name, name + 3, len - 3))
             return f;
     }
     return NULL;
@@ -322,7 +322,8 @@ static int read_flag(struct opt_args *a, int argc, const char *const *argv, int 
             return vt_fail(err, VT_EINPUT, "--%s takes no value", m->row->name);
     } else if (equals) {
         m->value = equals + 1;
-    } else if (*i + 1 < argc && strncmp(argv[*i + 1], "--", 2) != 0) {
+    } else if (*i + 1 < argc &&
+               (m->row->flags || strncmp(argv[*i + 1], "--", 2) != 0)) {
         m->value = argv[++*i];
     } else {
         return vt_fail(err, VT_EINPUT, "--%s needs a value (%s)", m->row->name,
@@ -407,6 +408,8 @@ int opt_parse(struct opt_args *a, const struct opt_command *c, int argc,
     *a = (struct opt_args){.command = c, .word = argv, .n_words = argc};
     if (c->rewrite && (rc = c->rewrite(&a->arena, &argc, &argv, err)) != VT_OK)
         return rc;
+    a->argc = argc;
+    a->argv = argv;
     room = (size_t)argc + 1;
     m = vt_arena_alloc(&a->arena, room * sizeof(*m));
     values = vt_arena_alloc(&a->arena, 2 * room * sizeof(*values));

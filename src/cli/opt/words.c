@@ -55,3 +55,37 @@ int opt_repeat(const struct opt_args *a, const struct opt_row *rows,
     }
     return rc;
 }
+
+/* Of a word from *line on, without its quotes; *line: behind it. */
+static int put_word(struct vt_buf *b, const char **line, struct vt_err *err)
+{
+    char quote = '\0';
+    const char *c = *line;
+
+    for (; *c && (quote || (*c != ' ' && *c != '\t' && *c != '\n')); c++) {
+        if (quote ? *c == quote : *c == '\'' || *c == '"')
+            quote = quote ? '\0' : *c;
+        else
+            vt_buf_char(b, *c);
+    }
+    *line = c;
+    return quote ? vt_fail(err, VT_EINPUT, "a quote is not closed") : VT_OK;
+}
+
+int opt_word_split(struct opt_words *w, const char *line, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    while (rc == VT_OK && *(line += strspn(line, " \t\n"))) {
+        struct vt_buf b = {0};
+
+        rc = put_word(&b, &line, err);
+        if (rc == VT_OK)
+            rc = b.failed ? vt_nomem(err)
+                          : opt_word_add(
+                                w, vt_arena_copy(w->arena, b.data ? b.data : "", b.len),
+                                err);
+        vt_buf_free(&b);
+    }
+    return rc;
+}

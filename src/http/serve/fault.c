@@ -39,8 +39,7 @@ int faults_open(struct faults *f, const struct vt_serve_config *c, struct vt_err
         const char *comma = strchr(at, ',');
         size_t len = comma ? (size_t)(comma - at) : strlen(at), i = 0;
 
-        while (i < VT_COUNT(table) &&
-               (strlen(table[i].name) != len || memcmp(table[i].name, at, len) != 0))
+        while (i < VT_COUNT(table) && !vt_is_text(table[i].name, at, len))
             i++;
         if (i == VT_COUNT(table))
             return vt_fail(err, VT_EINPUT,

@@ -322,8 +322,7 @@ bool net_cors_preflight(struct net_conn *c, const struct net_request *r)
     if (!method)
         return false;
     for (; *at && !allowed; at += strcspn(at, ","), at += strspn(at, ", "))
-        allowed = strcspn(at, ",") == strlen(method) &&
-                  memcmp(at, method, strlen(method)) == 0;
+        allowed = vt_is_text(method, at, strcspn(at, ","));
     to_private = net_header_value(r, "access-control-request-private-network") != NULL;
     headers = net_header_value(r, "access-control-request-headers");
     if (headers)

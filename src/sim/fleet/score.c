@@ -131,7 +131,7 @@ void scorer_score(const struct scorer *s, const struct memory *m, const struct a
 const struct scorer *scorer_find(const char *name, size_t len)
 {
     for (size_t i = 0; i < VT_COUNT(scorers); i++)
-        if (strlen(scorers[i].name) == len && memcmp(scorers[i].name, name, len) == 0)
+        if (vt_is_text(scorers[i].name, name, len))
             return &scorers[i];
     return NULL;
 }

@@ -274,7 +274,7 @@ int frontend_decode(struct vt_frontend *f, struct vt_err *err)
     m->n_frames = f->in.n;
     bytes = sock_data(&f->in, 0, &len);
     m->wave_complete = m->start_wave = -1;
-    m->dead = len == strlen(WIRE_DEAD) && memcmp(bytes, WIRE_DEAD, len) == 0;
+    m->dead = vt_is_text(WIRE_DEAD, bytes, len);
     if (m->dead)
         return VT_OK;
     if (wire_outputs_read(&w, &f->arena, bytes, len, (uint32_t)f->in.n - 1, &f->bad) !=

@@ -33,7 +33,7 @@ int failure_kinds_parse(const char *text, uint32_t *kinds, struct vt_err *err)
         for (size_t i = 0; i < VT_COUNT(known_kinds); i++) {
             const char *name = wire_finish_name(known_kinds[i]);
 
-            if (strlen(name) == len && memcmp(name, word, len) == 0)
+            if (vt_is_text(name, word, len))
                 kind = known_kinds[i];
         }
         if (len == 0)
