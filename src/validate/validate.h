@@ -98,6 +98,7 @@ struct vt_experiment {  /* strings are in the arena, arrays on the heap */
     vt_ns *gap;
     size_t n_gaps, cap_gaps;
     bool token_times; /* of every request: the truth has quantiles of ITL */
+    bool simulated;   /* by vtwin, and not measured: its workload's name says so, too */
     struct vt_arena arena;
 };
 
@@ -117,8 +118,9 @@ struct vt_truth_options {  /* all borrowed */
     void *user;
 };
 
-/* Finds and reads all experiments below a directory. What cannot be read is told and
- * left out. VT_EINPUT: the directory or its manifest cannot be read at all. */
+/* Finds and reads all experiments below a directory, or takes the one that `simulate
+ * --out` left there for an experiment. What cannot be read is told and left out.
+ * VT_EINPUT: the directory or its manifest cannot be read at all. */
 int vt_experiments_load(struct vt_experiments *x, const char *data_dir,
                         const struct vt_truth_options *o,
                         struct vt_err *err) VT_MUST_CHECK;

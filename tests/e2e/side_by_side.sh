@@ -52,7 +52,30 @@ good inspect perfetto seqs-8/1 -o chrome.json
 grep -q '100 requests and [0-9]* steps' out || fail "$(cat out)"
 good simulate --trace seqs-8/1 --json
 grep -q '"requests": 100' out || fail "$(cat out)"
-bad 'what simulate wrote, which measured nothing' validate --data-dir seqs-8/1
+
+# validate takes a report for an experiment, and calls it what it is. The engine that made it is
+# hardly off; another setting is.
+good simulate Qwen/Qwen3-8B --gpu H200 --workload chat --request-rate 6 --num-prompts 60 \
+    --max-num-seqs 8 --out made --quiet
+vtwin validate --data-dir made --output-dir judged --adapters vtwin-step --json
+[ "$status" -eq 0 ] || fail "$(cat err)"
+grep -q 'made: simulated by vtwin, not measured' err || fail "$(cat err)"
+! grep -q "clients' clocks" err || fail "a simulation has no clients: $(cat err)"
+python3 - <<'P' || fail "the report against itself"
+import csv
+rows = list(csv.DictReader(open("judged/error_records.csv")))
+# Arrivals were written to the microsecond, which may move a request to another step.
+assert rows and all(float(r["mape"]) < 3 for r in rows), rows
+assert {r["workload"] for r in rows} == {"chat (simulated)"}, rows[0]
+P
+good validate --data-dir made --output-dir other --adapters vtwin-step --max-num-seqs 64 --quiet
+python3 - <<'P' || fail "another setting is no other"
+import csv
+assert max(float(r["mape"]) for r in csv.DictReader(open("other/error_records.csv"))) > 5
+P
+good simulate --latency linear:base=1000 --num-prompts 10 --workload chat --out inline --quiet
+vtwin validate --data-dir inline --output-dir none
+[ "$status" -eq 2 ] || fail "exit $status"
 
 mkdir empty
 bad 'empty: no result in it' compare empty seqs-8

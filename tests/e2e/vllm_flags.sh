@@ -73,6 +73,46 @@ says 'warning: --llm-d/fake-metrics: not modelled'
 says 'note: --llm-d/force-dummy-tokenizer'
 grep -q '"id":"my/model"' models && grep -q '"id":"adapter"' models
 grep -q 'max_num_seqs=5,' info && grep -q 'num_gpu_blocks=2048' info
+# As its manifests have them: lists of words, toggles with values, levels of words, its file,
+# over which the command line goes.
+cat >llmd.yaml <<'Y'
+port: 8001
+model: "Qwen/Qwen2-VL-2B-Instruct"
+served-model-name:
+- "model1"
+- "model2"
+max-loras: 2
+max-cpu-loras: 5
+max-num-seqs: 7
+lora-modules:
+- '{"name":"lora1","path":"/path/to/lora1"}'
+- '{"name":"lora2","path":"/path/to/lora2"}'
+mode: "random"
+latency-calculator: per-token
+time-to-first-token: "2s"
+inter-token-latency: 1000ms
+prefill-time-per-token: 250us
+enable-kvcache: false
+fake-metrics:
+  running-requests: 16
+  loras:
+  - '{"running":"lora1,lora2","waiting":"lora3","timestamp":1257894567}'
+seed: 100100100
+Y
+up --compat llm-d --config llmd.yaml --time-to-first-token=20ms --v=5 --enable-sleep-mode=true \
+    --enable-kvcache=true --block-size=8 --event-batch-size=1 --render-url=http://localhost:8082 \
+    --self-signed-certs=false --no-omni --data-parallel-size=1 \
+    --failure-types rate_limit server_error
+says 'timed by knob:inter_token_latency=1000,prefill_time_per_token=0.25,time_to_first_token=20 '
+says 'warning: --llm-d/fake-metrics, --llm-d/data-parallel-size: not modelled'
+! grep -q 'self-signed-certs\|omni' err
+grep -q '"id":"model1"' models && grep -q '"id":"model2"' models && grep -q '"id":"lora2"' models
+! grep -q 'Qwen2-VL' models
+grep -q 'max_num_seqs=7,' info && grep -q 'block_size=8,' info && grep -q 'num_gpu_blocks=1024' info
+up --compat llm-d --model m --served-model-name a b --enable-kvcache=false --no-enable-prefix-caching
+grep -q '"id":"a"' models && grep -q '"id":"b"' models
+printf 'model: m\nnonsense: 1\n' >odd.yaml
+refused "odd.yaml: line 2: unknown setting 'nonsense'" --compat llm-d --config odd.yaml
 refused "--time-to-first-token: 'fast' is no time" --compat llm-d --model m \
     --time-to-first-token fast
 refused "none of vllm, llm-d" --compat other

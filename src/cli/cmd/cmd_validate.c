@@ -318,7 +318,8 @@ static int report_harness(const struct vt_harness *h, const struct vt_experiment
 static void warn_clock(const struct vt_harness *h, enum vt_clock c, bool quiet)
 {
     for (size_t i = 0; i < h->n_runs && !quiet && c != VT_CLOCK_CLIENT; i++)
-        if (h->run[i].outcome == VT_ADAPTER_OK && h->run[i].known.step_tokens > 0) {
+        if (h->run[i].outcome == VT_ADAPTER_OK && h->run[i].known.step_tokens > 0 &&
+            !h->run[i].experiment->simulated) {
             fprintf(stderr,
                     "vtwin: what was measured is by clients' clocks, what %s predicts "
                     "by the %s's (--clock)\n",
@@ -332,15 +333,9 @@ static int judge_adapters(struct validate_job *j, const struct validate_options 
 {
     struct vt_experiments x;
     struct vt_harness h;
-    struct cli_report report;
     int rc;
 
     cli_progress_begin(o->progress, o->quiet);
-    if (cli_report_trace(o->data_dir, &report) != o->data_dir)
-        return vt_fail(err, VT_EINPUT,
-                       "%s: what simulate wrote, which measured nothing: inspect "
-                       "validate checks it, compare sets it beside others",
-                       o->data_dir);
     if ((rc = vt_experiments_load(&x, o->data_dir, &j->truth, err)))
         return rc;
     if (x.found == 0 && !o->json) {
@@ -469,7 +464,10 @@ const struct opt_command cmd_validate = {
         "inference-perf measured), has each simulator predict them, and compares nine\n"
         "metrics: mean, p90 and p99 of E2E, TTFT and ITL, by stage and in all. Those\n"
         "that cannot predict an experiment are skipped, those that fail are told; the\n"
-        "others go on. Engine flags take the place of what experiments state, for the\n"
+        "others go on. DIR may be a folder of `simulate --out`, too: the truth is then "
+        "a\n"
+        "simulation, and called so. Engine flags take the place of what experiments "
+        "state, for the\n"
         "simulators in this program. `validate figures` draws what came out.",
     .blocks = blocks,
     .size = sizeof(struct validate_options),

@@ -255,6 +255,16 @@ static int by_id(const void *a, const void *b)
     return strcmp(p->folder, q->folder);
 }
 
+/* A report of simulate is an experiment of its own. */
+static int load_report(struct finder *f, struct vt_err *err)
+{
+    struct vt_experiment e;
+    int rc = vt_experiment_load(&e, f->dir, NULL, f->o, err);
+
+    f->x->found = 1;
+    return rc ? rc : add_experiment(f, &e, err);
+}
+
 int vt_experiments_load(struct vt_experiments *x, const char *data_dir,
                         const struct vt_truth_options *o, struct vt_err *err)
 {
@@ -268,6 +278,8 @@ int vt_experiments_load(struct vt_experiments *x, const char *data_dir,
     int rc;
 
     *x = (struct vt_experiments){0};
+    if (truth_is_report(data_dir))
+        return load_report(&f, err);
     rc = list_directories(&l, &scratch, data_dir, err);
     path = path_in(&scratch, data_dir, "experiments.json");
     there = rc == VT_OK && path ? fopen(path, "r") : NULL;

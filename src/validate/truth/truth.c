@@ -189,6 +189,10 @@ int vt_experiment_load(struct vt_experiment *e, const char *folder,
     e->workload = truth_text(&e->arena, suffix_of(folder));
     if (!e->folder || !e->workload)
         rc = vt_nomem(err);
+    if (rc == VT_OK && truth_is_report(folder)) {
+        rc = truth_load_report(e, folder, o, err);
+        goto out;
+    }
     if (rc || (entry && (rc = truth_read_entry(e, entry, err))))
         goto out;
     perf = path_in(&e->arena, folder, "results");

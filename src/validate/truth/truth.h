@@ -34,6 +34,16 @@ int truth_read_metrics(struct vt_stage_metrics *m, const struct vt_node *root,
 /* The row of the manifest; all its required keys are looked for first. */
 truth_tree_reader truth_read_entry;
 
+/* ---- report.c ----------------------------------------------------------- */
+
+/* Whether the folder is what `simulate --out` wrote. */
+bool truth_is_report(const char *folder);
+/* Such a one as an experiment: its requests and times for what was measured, its
+ * settings for the engine's. Messages name the file. */
+int truth_load_report(struct vt_experiment *e, const char *folder,
+                      const struct vt_truth_options *o,
+                      struct vt_err *err) VT_MUST_CHECK;
+
 /* ---- requests.c ----------------------------------------------------- */
 
 /* All requests that succeeded, by start, with the stage of each. */
