@@ -117,7 +117,7 @@ int pages_settings(struct vt_buf *b, const struct engine_job *e,
     /* The very list that the JSON has, so that none is forgotten. */
     vt_jw_init(&w, &json, NULL);
     vt_jw_map(&w, NULL);
-    settings_json(&w, e, c, fleet, t);
+    settings_json(&w, e, c, &e->setting, fleet, t);
     vt_jw_end(&w);
     rc = json.failed ? vt_nomem(err)
                      : vt_json_parse(&arena, json.data, json.len, 1, &root, err);
