@@ -69,6 +69,7 @@ enum vt_evict { VT_EVICT_LRU, VT_EVICT_ARC };
 /* vLLM's OffloadingConnector: a second tier of KV blocks in the host's memory. Names as
  * in its kv_connector_extra_config. */
 struct vt_offload {
+    double cpu_bytes_to_use;   /* of all GPUs of an engine; 0: not asked for */
     uint32_t num_cpu_blocks;   /* chunks that fit; 0: there is no such tier */
     uint32_t blocks_per_chunk; /* GPU blocks that are moved and found as one; 0: 1 */
     uint32_t store_threshold;  /* below 2: all is stored; else what is met so often */
@@ -76,6 +77,11 @@ struct vt_offload {
     enum vt_evict eviction_policy;
     bool offload_generated;         /* not offload_prompt_only */
     bool self_describing_kv_events; /* they tell tokens */
+    /* What an engine makes times of. GB/s of 1e9 bytes over the link of one GPU, each
+     * way alone, which keeps the share `duplex` (0: all) while the other way is busy; a
+     * job takes so long before its first byte. 0 GB/s: no time. */
+    double load_gbs, store_gbs, setup_us, duplex;
+    uint64_t block_bytes; /* of a block, on one GPU */
 };
 
 /* Releases of vLLM whose scheduler is known, by the number behind "0.". */
@@ -299,6 +305,14 @@ struct vt_kv_moves {
     uint32_t no_room; /* stores for which there was none */
 };
 
+struct vt_kv_moved { /* a job that is over */
+    uint64_t id, tag;
+    uint64_t bytes; /* on one GPU */
+    uint32_t chunks;
+    bool store;
+    vt_ns asked_ns, begun_ns, ended_ns; /* planned; handed over and next in line */
+};
+
 /* One decision. Owned by the scheduler; good until the second next
  * vt_sched_schedule(), because two steps may be in flight. */
 struct vt_step_plan {
@@ -349,6 +363,7 @@ struct vt_update { /* owned by the scheduler, good until its next update */
     /* Prompt tokens of the requests in `first`, and those of them that were cached;
      * BLIS: blocks asked for by any request. */
     uint64_t looked_up, found;
+    uint64_t found_outside; /* of these: in the host's memory */
 };
 
 enum vt_pause { VT_RUN, VT_PAUSE_NEW, VT_PAUSE_ALL };
@@ -553,7 +568,9 @@ struct vt_step { /* one finished step; owned by the engine, good until its next 
     uint32_t n_rows;
     const struct vt_first *first;
     uint32_t n_first;
-    struct vt_cache_stats cache; /* since the step before */
+    struct vt_cache_stats cache, external; /* since the step before */
+    const struct vt_kv_moved *moved;       /* jobs that its result tells of */
+    uint32_t n_moved;
     const uint32_t *sampled;     /* tokens that came of item i; NULL: one each */
 };
 
@@ -621,9 +638,17 @@ struct vt_engine_totals {
     uint64_t cache_queries, cache_hits; /* prompt tokens (BLIS: blocks) */
     double kv_usage_peak;
     vt_ns last_ns; /* end of the last step */
+    struct vt_offload_totals {
+        uint64_t found; /* of cache_hits: in the host's memory */
+        uint64_t loads, stores, load_bytes, store_bytes; /* of one GPU */
+        uint64_t loaded_chunks, stored_chunks, evicted_chunks, no_room;
+        vt_ns load_ns, store_ns; /* under way, added up */
+    } offload;
     struct vt_extent extent;
 };
 struct vt_engine_totals vt_engine_totals(const struct vt_engine *e);
+void vt_offload_totals_add(struct vt_offload_totals *to,
+                           const struct vt_offload_totals *t);
 
 /* ---- ranks in lockstep ------------------------------------------------- */
 

@@ -50,6 +50,8 @@ int vt_engine_new(struct vt_engine **out, const struct vt_engine_config *c,
         return rc;
     }
     e->pool = e->ops->pool(e->sched);
+    e->moves = e->c.offload.num_cpu_blocks > 0;
+    transfers_init(&e->transfers, &e->c.offload);
     *out = e;
     return VT_OK;
 }
@@ -65,6 +67,8 @@ void vt_engine_free(struct vt_engine *e)
     free(e->outlet);
     free(e->sampled[0]);
     free(e->sampled[1]);
+    free(e->moved);
+    transfers_free(&e->transfers);
     free(e);
 }
 
@@ -119,6 +123,22 @@ void vt_extent_join(struct vt_extent *x, const struct vt_extent *other)
 struct vt_engine_totals vt_engine_totals(const struct vt_engine *e)
 {
     return e->totals;
+}
+
+void vt_offload_totals_add(struct vt_offload_totals *to,
+                           const struct vt_offload_totals *t)
+{
+    to->found += t->found;
+    to->loads += t->loads;
+    to->stores += t->stores;
+    to->load_bytes += t->load_bytes;
+    to->store_bytes += t->store_bytes;
+    to->loaded_chunks += t->loaded_chunks;
+    to->stored_chunks += t->stored_chunks;
+    to->evicted_chunks += t->evicted_chunks;
+    to->no_room += t->no_room;
+    to->load_ns += t->load_ns;
+    to->store_ns += t->store_ns;
 }
 
 /* ---- a model's microseconds as whole nanoseconds ------------------------ */
@@ -196,6 +216,15 @@ static void pass_arrival(struct vt_engine *e)
 
 /* ---- what is due ------------------------------------------------------ */
 
+/* When who waits for a transfer could go on; VT_NEVER: nobody does. */
+static vt_ns moves_due(const struct vt_engine *e)
+{
+    vt_ns at = e->moves && e->ops->has_requests(e->sched) ? transfers_due(&e->transfers)
+                                                           : VT_NEVER;
+
+    return at > e->host_free ? at : e->host_free;
+}
+
 static enum action next_alone(const struct vt_engine *e, vt_ns *at)
 {
     bool arrived = e->arrivals.n > 0 && e->arrivals.due[0].at <= e->host_free;
@@ -210,12 +239,10 @@ static enum action next_alone(const struct vt_engine *e, vt_ns *at)
             *at = oldest->ready_ns;
         return RESULT;
     }
-    if (e->arrivals.n > 0) {
+    *at = moves_due(e);
+    if (e->arrivals.n > 0 && e->arrivals.due[0].at + e->wake_ns < *at)
         *at = e->arrivals.due[0].at + e->wake_ns;
-        return SCHEDULE;
-    }
-    *at = VT_NEVER;
-    return NOTHING;
+    return *at != VT_NEVER ? SCHEDULE : NOTHING;
 }
 
 static enum action next_action(const struct vt_engine *e, vt_ns *at)
@@ -401,7 +428,7 @@ static void place(struct vt_engine *e, struct flight *f)
     double gpu_free = (double)(e->gpu_free - f->sched_ns);
     struct vt_placement at;
 
-    f->sched_end_ns = f->ready_ns = e->host_free = f->sched_ns;
+    f->sched_end_ns = f->ready_ns = e->host_free = f->polled_ns = f->sched_ns;
     if (f->plan->n == 0 && e->ops->rests)
         return;
     price(e, f, &cost);
@@ -412,6 +439,7 @@ static void place(struct vt_engine *e, struct flight *f)
     f->sched_end_ns += (vt_ns)at.sched_end;
     f->ready_ns += (vt_ns)at.ready;
     e->host_free += (vt_ns)at.host_free;
+    f->polled_ns = e->host_free;
     assert(f->ready_ns > f->sched_ns && f->ready_ns >= e->gpu_free); /* time moves */
     e->gpu_free = f->ready_ns;
 }
@@ -425,6 +453,44 @@ static void fit_tables(struct vt_engine *e)
               sizeof(*e->arrivals.due));
     if (s && e->arrivals.n == 0)
         vt_shrink(&e->outlet, &e->cap_outlets, s->seats.n, sizeof(*e->outlet));
+}
+
+static int place_anywhere(struct vt_engine *e, struct flight *f)
+{
+    if (e->rank)
+        rank_scheduled(e->rank, f->sched_ns, f);
+    else
+        place(e, f);
+    return VT_OK;
+}
+
+static void count_moves(struct vt_offload_totals *t, const struct vt_kv_moves *m)
+{
+    t->evicted_chunks += m->n_evicted;
+    t->no_room += m->no_room;
+}
+
+/* Its transfers come along. What it flushes holds it up. */
+static int place_moving(struct vt_engine *e, struct flight *f, struct vt_err *err)
+{
+    const struct vt_kv_moves *m = f->plan->moves;
+    vt_ns flushed;
+    int rc = transfers_begin(&e->transfers, m, f->sched_ns, &flushed, err);
+
+    if (rc != VT_OK)
+        return rc;
+    count_moves(&e->totals.offload, m);
+    if (flushed > e->gpu_free)
+        e->gpu_free = flushed;
+    f->polled_ns = f->sched_ns;
+    rc = place_anywhere(e, f);
+    if (f->polled_ns < flushed)
+        f->polled_ns = flushed;
+    if (rc == VT_OK)
+        rc = transfers_launch(&e->transfers, m,
+                              f->sched_end_ns > flushed ? f->sched_end_ns : flushed,
+                              err);
+    return rc;
 }
 
 static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
@@ -460,11 +526,7 @@ static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
         mark_churn(e, f);
     f->held = meets_new(e, f->plan);
     e->n_flights++;
-    if (e->rank)
-        rank_scheduled(e->rank, at, f);
-    else
-        place(e, f);
-    return VT_OK;
+    return e->moves ? place_moving(e, f, err) : place_anywhere(e, f);
 }
 
 /* ---- taking a result -------------------------------------------------- */
@@ -504,6 +566,34 @@ static void time_rows(struct vt_engine *e, const struct vt_update *u,
     }
 }
 
+/* What is over when the host looks is told with the step's result. */
+static int take_moved(struct vt_engine *e, const struct flight *f, struct vt_err *err)
+{
+    struct vt_offload_totals *t = &e->totals.offload;
+    uint32_t n;
+    int rc = transfers_until(&e->transfers, f->polled_ns, &n, err);
+
+    e->done.n_moved = 0;
+    if (rc != VT_OK || n == 0)
+        return rc;
+    if ((rc = vt_grow(&e->moved, &e->cap_moved, n, sizeof(*e->moved), err)))
+        return rc;
+    memcpy(e->moved, e->transfers.done, n * sizeof(*e->moved));
+    transfers_told(&e->transfers, n);
+    for (uint32_t i = 0; i < n && rc == VT_OK; i++) {
+        const struct vt_kv_moved *m = &e->moved[i];
+
+        *(m->store ? &t->stores : &t->loads) += 1;
+        *(m->store ? &t->store_bytes : &t->load_bytes) += m->bytes;
+        *(m->store ? &t->stored_chunks : &t->loaded_chunks) += m->chunks;
+        *(m->store ? &t->store_ns : &t->load_ns) += m->ended_ns - m->begun_ns;
+        rc = vt_sched_moved(e->sched, &m->id, 1, err);
+    }
+    e->done.n_moved = n;
+    e->stuck = false;
+    return rc;
+}
+
 static int take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
 {
     struct flight f = e->flight[0];
@@ -513,6 +603,8 @@ static int take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
     e->flight[0] = e->flight[1];
     e->n_flights--;
     e->result_first = false;
+    if (e->moves && take_moved(e, &f, err) != VT_OK)
+        return VT_ENOMEM;
     u = e->ops->update(e->sched, f.plan, f.sampled);
     if (!u)
         return vt_nomem(err);
@@ -535,6 +627,9 @@ static int take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
         .first = u->first,
         .n_first = u->n_first,
         .cache = u->cache,
+        .external = u->external,
+        .moved = e->moved,
+        .n_moved = e->done.n_moved,
         .sampled = f.sampled,
     };
     time_rows(e, u, &f);
@@ -547,6 +642,7 @@ static int take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
         e->host_free += e->nap_ns;
     e->totals.cache_queries += u->looked_up;
     e->totals.cache_hits += u->found;
+    e->totals.offload.found += u->found_outside;
     return VT_OK;
 }
 

@@ -5,6 +5,7 @@
 #define VT_CORE_ENGINE_H
 
 #include "core/rules.h"
+#include "core/transfer.h"
 
 struct flight {
     const struct vt_step_plan *plan;
@@ -13,6 +14,7 @@ struct flight {
     vt_ns ready_ns; /* the GPU is done */
     vt_ns handling_ns;
     bool held;         /* its launch waits for the GPU */
+    vt_ns polled_ns;   /* the host looks which transfers are over */
     uint32_t *sampled; /* NULL: one token each */
 };
 
@@ -44,6 +46,10 @@ struct vt_engine {
 
     uint32_t *sampled[2];
     size_t cap_sampled[2];
+    bool moves; /* there is a second tier */
+    struct transfers transfers;
+    struct vt_kv_moved *moved; /* that the last step told of */
+    size_t cap_moved;
     struct vt_step done;
     struct vt_engine_totals totals;
 };

@@ -71,6 +71,9 @@ int vt_ranks_join(struct vt_ranks *r, uint32_t i, struct vt_engine *e,
     assert(i < r->n && !k->e && !e->rank && e->n_scheduled == 0);
     if (e->ops != &sched_vllm)
         return vt_fail(err, VT_EINPUT, "only vLLM's engines go in lockstep");
+    if (e->moves)
+        return vt_fail(err, VT_EINPUT,
+                       "CPU offload of ranks in lockstep is not modelled");
     k->e = e;
     wave_init(&k->wave, &e->c);
     e->rank = k;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define MEDIUM "GPU"
+static const char *const medium_names[] = {"GPU", "CPU"}; /* of enum vt_medium */
 
 enum { SESSIONS_SINCE = 30 };
 
@@ -72,9 +72,10 @@ void vt_kv_batch_stored(struct vt_kv_batch *b, const struct vt_kv_stored *s)
 {
     const char *session = b->vllm >= SESSIONS_SINCE ? s->of->session : NULL;
     const char *lora = s->of->chain.lora;
+    bool told_keys = s->n_hashes > 0 && s->medium == VT_MEDIUM_GPU;
     struct vt_buf *e = &b->events;
 
-    mp_put_map(e, 10U + (s->n_hashes > 0) + (s->window > 0) + (session != NULL));
+    mp_put_map(e, 10U + told_keys + (s->window > 0) + (session != NULL));
     put_text(e, "type", "BlockStored");
     put_hashes(b, s->hash, s->n_hashes);
     mp_put_str(e, "parent_block_hash");
@@ -93,9 +94,9 @@ void vt_kv_batch_stored(struct vt_kv_batch *b, const struct vt_kv_stored *s)
         mp_put_i64(e, s->of->lora_id);
     else
         mp_put_nil(e);
-    put_text(e, "medium", MEDIUM);
+    put_text(e, "medium", medium_names[s->medium]);
     put_text(e, "lora_name", lora);
-    if (s->n_hashes > 0)
+    if (told_keys)
         put_extra_keys(e, s);
     mp_put_str(e, "group_idx");
     mp_put_u64(e, s->group);
@@ -109,14 +110,37 @@ void vt_kv_batch_stored(struct vt_kv_batch *b, const struct vt_kv_stored *s)
     b->n_events++;
 }
 
-void vt_kv_batch_removed(struct vt_kv_batch *b, const uint8_t *hash, uint32_t group)
+void vt_kv_batch_kept(struct vt_kv_batch *b, const uint8_t *hash, uint32_t group)
+{
+    struct vt_buf *e = &b->events;
+
+    mp_put_map(e, 9);
+    put_text(e, "type", "BlockStored");
+    put_hashes(b, hash, 1);
+    mp_put_str(e, "parent_block_hash");
+    mp_put_nil(e);
+    mp_put_str(e, "token_ids");
+    mp_put_array(e, 0);
+    mp_put_str(e, "block_size");
+    mp_put_u64(e, 0);
+    mp_put_str(e, "lora_id");
+    mp_put_nil(e);
+    put_text(e, "medium", medium_names[VT_MEDIUM_CPU]);
+    put_text(e, "lora_name", NULL);
+    mp_put_str(e, "group_idx");
+    mp_put_u64(e, group);
+    b->n_events++;
+}
+
+void vt_kv_batch_removed(struct vt_kv_batch *b, const uint8_t *hash, uint32_t n,
+                         uint32_t group, enum vt_medium medium)
 {
     struct vt_buf *e = &b->events;
 
     mp_put_map(e, 4);
     put_text(e, "type", "BlockRemoved");
-    put_hashes(b, hash, 1);
-    put_text(e, "medium", MEDIUM);
+    put_hashes(b, hash, n);
+    put_text(e, "medium", medium_names[medium]);
     mp_put_str(e, "group_idx");
     mp_put_u64(e, group);
     b->n_events++;
@@ -151,7 +175,9 @@ static void message_hashes(const struct vt_blocks *k, const struct vt_kv_message
                            const struct vt_kv_event *e, struct vt_buf *hash,
                            struct vt_buf *at)
 {
-    for (uint32_t i = 0; i < m->n_events; i++) {
+    for (uint32_t i = 0; m->medium == VT_MEDIUM_CPU && i < m->n_kept; i++)
+        vt_buf_add(hash, k->chain.hash[m->first_hash + i], VT_HASH_BYTES);
+    for (uint32_t i = 0; m->medium == VT_MEDIUM_GPU && i < m->n_events; i++) {
         if (e[i].key == 0)
             continue;
         vt_buf_add(hash, k->chain.hash[(e[i].index + 1) * m->units - 1], VT_HASH_BYTES);
@@ -175,6 +201,7 @@ static void collect_stored(struct vt_kv_batch *b, const struct vt_blocks *k,
         .group = e->group,
         .kind = m->kind,
         .window = m->window,
+        .medium = m->medium,
     };
 
     message_hashes(k, m, e, &hash, &at);
@@ -192,13 +219,42 @@ static void collect_stored(struct vt_kv_batch *b, const struct vt_blocks *k,
 
 /* Of a block that goes only the key is known: the end of its hash, which is all that is
  * told. */
-static void collect_removed(struct vt_kv_batch *b, const struct vt_kv_event *e)
+static void hash_of_key(uint64_t key, uint8_t hash[VT_HASH_BYTES])
 {
-    uint8_t hash[VT_HASH_BYTES] = {0};
-
+    memset(hash, 0, VT_HASH_BYTES);
     for (uint32_t j = 0; j < 8; j++)
-        hash[VT_HASH_BYTES - 1 - j] = (uint8_t)(e->key >> (8 * j));
-    vt_kv_batch_removed(b, hash, e->group);
+        hash[VT_HASH_BYTES - 1 - j] = (uint8_t)(key >> (8 * j));
+}
+
+/* Of the n events those that are told together; returns how many. */
+static uint32_t collect_removed(struct vt_kv_batch *b, const struct vt_kv_event *e,
+                                uint32_t n)
+{
+    struct vt_buf hashes = {0};
+    uint32_t told = 0;
+
+    do {
+        uint8_t hash[VT_HASH_BYTES];
+
+        hash_of_key(e[told].key, hash);
+        vt_buf_add(&hashes, hash, sizeof(hash));
+    } while (++told < n && e[told].kind == VT_KV_REMOVED && e[told].joins);
+    if (hashes.failed)
+        b->events.failed = true;
+    else
+        vt_kv_batch_removed(b, (const uint8_t *)hashes.data, told, e->group,
+                            (enum vt_medium)e->medium);
+    vt_buf_free(&hashes);
+    return told;
+}
+
+/* Whoever stored the chunk may be gone: then only its hash is told. */
+static void collect_kept(struct vt_kv_batch *b, const struct vt_kv_event *e)
+{
+    uint8_t hash[VT_HASH_BYTES];
+
+    hash_of_key(e->key, hash);
+    vt_kv_batch_kept(b, hash, e->group);
 }
 
 void vt_kv_batch_collect(struct vt_kv_batch *b, const struct vt_engine_config *c,
@@ -213,11 +269,14 @@ void vt_kv_batch_collect(struct vt_kv_batch *b, const struct vt_engine_config *c
             struct vt_kv_message m = vt_kv_message(c, &e[i], n - i);
             const struct vt_blocks *k = find(user, e[i].tag);
 
-            if (k && k->chain.n >= (size_t)(e[i].index + m.n_events) * m.units)
+            if (k && !m.bare &&
+                k->chain.n >= (size_t)(e[i].index + m.n_events) * m.units)
                 collect_stored(b, k, &e[i], &m);
+            else if (m.medium == VT_MEDIUM_CPU)
+                collect_kept(b, &e[i]);
             told = m.n_events;
         } else if (e[i].kind == VT_KV_REMOVED) {
-            collect_removed(b, &e[i]);
+            told = collect_removed(b, &e[i], n - i);
         } else {
             vt_kv_batch_cleared(b);
         }

@@ -44,6 +44,7 @@ struct vt_kv_stored {    /* blocks of one request that follow each other; borrow
     uint32_t group;
     const char *kind;
     uint32_t window; /* 0: none */
+    enum vt_medium medium;
 };
 
 struct vt_kv_batch {      /* MessagePack; zero-initialise to start */
@@ -55,7 +56,10 @@ struct vt_kv_batch {      /* MessagePack; zero-initialise to start */
 /* Each adds one event. They never fail: one that finds no memory shows in the buffer.
  */
 void vt_kv_batch_stored(struct vt_kv_batch *b, const struct vt_kv_stored *s);
-void vt_kv_batch_removed(struct vt_kv_batch *b, const uint8_t *hash, uint32_t group);
+void vt_kv_batch_removed(struct vt_kv_batch *b, const uint8_t *hash, uint32_t n,
+                         uint32_t group, enum vt_medium medium);
+/* Of a chunk in the host's memory only its hash is told. */
+void vt_kv_batch_kept(struct vt_kv_batch *b, const uint8_t *hash, uint32_t group);
 void vt_kv_batch_cleared(struct vt_kv_batch *b);
 /* Adds what the scheduler of an engine with that configuration has to tell, and clears
  * that. find: NULL for requests that are gone, whose blocks are not told of. */

@@ -296,6 +296,15 @@ int vt_kv_groups(struct vt_engine_config *c, const struct vt_kv_wish *w,
  * states. */
 int vt_kv_groups_resize(struct vt_engine_config *c, struct vt_err *err) VT_MUST_CHECK;
 
+/* ---- the host's share of it (offload.c) --------------------------------- */
+
+/* Sizes c->offload, where it is asked for, and says how fast its link is, where that is
+ * not stated. gpu NULL: one on PCIe 5. block_bytes: as vt_kv_groups() has it; 0: not
+ * known. gpus: of an engine. VT_EINPUT: not a chunk fits. */
+int vt_offload_settle(struct vt_engine_config *c, const struct vt_gpu *gpu,
+                      uint64_t block_bytes, uint32_t gpus,
+                      struct vt_err *err) VT_MUST_CHECK;
+
 /* ---- how much KV cache that leaves ------------------------------------ */
 
 struct vt_kv_query {

@@ -33,6 +33,26 @@ void vt_release_json(struct vt_jw *j, uint32_t vllm)
         vt_jw_printf(j, "vllm_version", "\"0.%u\"", vllm);
 }
 
+static void put_offload(struct vt_jw *j, const struct vt_summary *s)
+{
+    const struct vt_offload_totals *t = &s->offload;
+
+    vt_jw_map(j, "offload");
+    put_number(j, "gpu_hit_rate", s->prefix_hit_rate - s->host_hit_rate);
+    put_number(j, "host_hit_rate", s->host_hit_rate);
+    vt_jw_u64(j, "loads", t->loads);
+    vt_jw_u64(j, "load_bytes", t->load_bytes);
+    put_number(j, "load_ms", (double)t->load_ns / 1e6);
+    vt_jw_u64(j, "loaded_chunks", t->loaded_chunks);
+    vt_jw_u64(j, "stores", t->stores);
+    vt_jw_u64(j, "store_bytes", t->store_bytes);
+    put_number(j, "store_ms", (double)t->store_ns / 1e6);
+    vt_jw_u64(j, "stored_chunks", t->stored_chunks);
+    vt_jw_u64(j, "evicted_chunks", t->evicted_chunks);
+    vt_jw_u64(j, "stores_without_room", t->no_room);
+    vt_jw_end(j);
+}
+
 static void put_members(struct vt_jw *j, const struct vt_summary *s, bool measured)
 {
     vt_jw_u64(j, "requests", s->requests);
@@ -52,6 +72,8 @@ static void put_members(struct vt_jw *j, const struct vt_summary *s, bool measur
     vt_jw_u64(j, "preemptions", s->preemptions);
     put_number(j, "prefix_hit_rate", s->prefix_hit_rate);
     put_number(j, "kv_usage_peak", s->kv_usage_peak);
+    if (s->offloads)
+        put_offload(j, s);
     vt_jw_u64(j, "steps", s->steps);
     vt_jw_str(j, "workload", s->workload);
     vt_jw_str(j, "profile", s->profile);

@@ -51,6 +51,9 @@ struct vt_summary {
     uint64_t preemptions;
     double prefix_hit_rate; /* cached prompt tokens over looked-up prompt tokens */
     double kv_usage_peak;
+    bool offloads;        /* there is a second tier, in the host's memory: */
+    double host_hit_rate; /* what of prefix_hit_rate it had */
+    struct vt_offload_totals offload;
     uint64_t steps;
     struct vt_extent extent; /* the largest of what its steps held; 0: not known */
     uint32_t vllm;           /* whose release's scheduler: 26 is 0.26; 0: none's */

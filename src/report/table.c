@@ -4,6 +4,29 @@
 
 #include "report/report.h"
 
+static void put_transfers(struct vt_buf *b, const char *what, uint64_t n,
+                          uint64_t bytes, vt_ns ns)
+{
+    vt_buf_printf(b, "  %-10s %" PRIu64 " of %.2f MiB and %.3f ms on average\n", what, n,
+                  n > 0 ? (double)bytes / 0x1p20 / (double)n : 0,
+                  n > 0 ? (double)ns / 1e6 / (double)n : 0);
+}
+
+static void put_offload(struct vt_buf *b, const struct vt_summary *s)
+{
+    const struct vt_offload_totals *t = &s->offload;
+
+    vt_buf_printf(b, "  on the GPU %.2f %%, in host memory %.2f %%\n",
+                  100 * (s->prefix_hit_rate - s->host_hit_rate),
+                  100 * s->host_hit_rate);
+    put_transfers(b, "loads", t->loads, t->load_bytes, t->load_ns);
+    put_transfers(b, "stores", t->stores, t->store_bytes, t->store_ns);
+    vt_buf_printf(b, "  given up   %" PRIu64 " chunks of %" PRIu64 "\n",
+                  t->evicted_chunks, t->stored_chunks);
+    if (t->no_room > 0)
+        vt_buf_printf(b, "  no room    for %" PRIu64 " stores\n", t->no_room);
+}
+
 void vt_summary_table(struct vt_buf *b, const struct vt_summary *s)
 {
     if (s->workload)
@@ -35,6 +58,8 @@ void vt_summary_table(struct vt_buf *b, const struct vt_summary *s)
     vt_buf_printf(b, "\npreemptions  %" PRIu64 "\n", s->preemptions);
     vt_buf_printf(b, "prefix hits  %.2f %% of prompt tokens\n",
                   100 * s->prefix_hit_rate);
+    if (s->offloads)
+        put_offload(b, s);
     vt_buf_printf(b, "peak KV use  %.2f %%\n", 100 * s->kv_usage_peak);
     vt_buf_printf(b, "steps        %" PRIu64 "\n", s->steps);
 }

@@ -194,6 +194,9 @@ void vt_summary_add(struct vt_summary *mean, const struct vt_summary *run, doubl
     mean->cached_tokens += run->cached_tokens;
     mean->preemptions += run->preemptions;
     mean->steps += run->steps;
+    mean->offloads |= run->offloads;
+    mean->host_hit_rate += run->host_hit_rate * share;
+    vt_offload_totals_add(&mean->offload, &run->offload);
     mean->vllm = run->vllm;
     memcpy(mean->kv_groups, run->kv_groups, sizeof(mean->kv_groups));
     vt_extent_join(&mean->extent, &run->extent);

@@ -480,6 +480,11 @@ int vt_sim_run(const struct vt_sim_spec *spec, struct vt_summary *out,
         .kv_usage_peak = t.kv_usage_peak,
         .prefix_hit_rate =
             t.cache_queries > 0 ? (double)t.cache_hits / (double)t.cache_queries : 0.0,
+        .offloads = spec->engine.offload.num_cpu_blocks > 0,
+        .host_hit_rate = t.cache_queries > 0
+                             ? (double)t.offload.found / (double)t.cache_queries
+                             : 0.0,
+        .offload = t.offload,
     };
     if (!blis)
         vt_kv_groups_text(&spec->engine, out->kv_groups, sizeof(out->kv_groups));

@@ -39,6 +39,11 @@ static void query_pool(struct vt_kv_query *q, const struct vt_deployment *d,
     q->sampler_bytes = site->sampler_bytes;
 }
 
+static uint32_t gpus_of(const struct vt_kv_query *q)
+{
+    return (q->kv.tp > 0 ? q->kv.tp : 1) * (q->kv.pp > 0 ? q->kv.pp : 1);
+}
+
 static int size_pool(struct vt_deployment *d, const struct vt_site *site,
                      const struct vt_setting *s, const struct vt_kv_query *q,
                      struct vt_err *err)
@@ -49,9 +54,12 @@ static int size_pool(struct vt_deployment *d, const struct vt_site *site,
     int rc;
 
     if (!site->kv.arch)
-        return VT_OK;
-    if (!site->gpu)
-        return vt_kv_groups(&d->engine, &q->kv, &block, err);
+        return vt_offload_settle(&d->engine, site->gpu, 0, s->tp, err);
+    if (!site->gpu) {
+        rc = vt_kv_groups(&d->engine, &q->kv, &block, err);
+        return rc == VT_OK ? vt_offload_settle(&d->engine, NULL, block, gpus_of(q), err)
+                           : rc;
+    }
     rc = vt_kv_capacity(q, &room, err);
     if (rc != VT_OK)
         return rc;
@@ -61,7 +69,7 @@ static int size_pool(struct vt_deployment *d, const struct vt_site *site,
         return vt_fail(err, VT_EINPUT, "the draft model leaves no room for a KV cache");
     d->engine = room.engine;
     d->engine.num_gpu_blocks = (uint32_t)fmin(blocks, 0x1p30);
-    return VT_OK;
+    return vt_offload_settle(&d->engine, site->gpu, room.block_bytes, gpus_of(q), err);
 }
 
 /* ---- what times it ------------------------------------------------------- */

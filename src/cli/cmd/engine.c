@@ -7,6 +7,7 @@ enum { LAST_VARIABLE = 28 }; /* the release that read it last */
 /* In the order of their enums. */
 static const char *const policies[] = {"fcfs", "priority", NULL};
 static const char *const methods[] = {"eagle", "ngram", NULL};
+static const char *const backends[] = {"native", "lmcache", NULL};
 static const char *const mamba_modes[] = {"none", "align", "all", NULL};
 const char *const engine_kv_dtypes[] = {"auto",     "fp8",     "fp8_e4m3", "fp8_e5m2",
                                         "bfloat16", "float16", NULL};
@@ -118,6 +119,16 @@ const struct opt_row engine_rows[] = {
     OPT_READ(retention, "prefix-cache-retention-interval", "N", engine_read_retention,
              NULL, "windows and states stay cached every N tokens; None: all",
              .shown = "as the release does"),
+    OPT_F64(offload.size_gib, "kv-offloading-size", "GIB", 1e-6, 1e9, NULL,
+            "host memory for KV blocks, of all GPUs of an engine", .shown = "0: none"),
+    OPT_WORD(offload.backend, "kv-offloading-backend", "NAME", backends, "native",
+             "who moves them"),
+    OPT_READ(offload, "kv-transfer-config", "JSON", engine_read_transfer, NULL,
+             "as vLLM's; of it, the OffloadingConnector"),
+    OPT_F64(offload.gbs, "kv-offloading-bandwidth", "GB/S", 1e-3, 1e6, NULL,
+            "of a GPU's link, each way", .shown = "0.8 of its PCIe"),
+    OPT_F64(offload.setup_us, "kv-offloading-setup-us", "US", 0, 1e9, NULL,
+            "of each transfer", .shown = "30", .unit = VT_US),
     OPT_WORD(mamba_mode, "mamba-cache-mode", "MODE", mamba_modes, NULL,
              "which states stay cached", .shown = "as the release does"),
     {0},
@@ -367,7 +378,8 @@ int engine_read(struct engine_job *j, const struct opt_args *a,
         vt_engine_config_take(c, meta);
     engine_apply(c, a, o);
     name_release(j, o->release.text);
-    if ((rc = engine_check_prefills(a, o, c->vllm, err)) ||
+    if ((rc = engine_ask_offload(j, a, o, err)) ||
+        (rc = engine_check_prefills(a, o, c->vllm, err)) ||
         (rc = engine_settle_limits(j, a, o, err)))
         return rc;
     /* An inline model knows no memory size. Where nobody states one, the default
@@ -591,12 +603,15 @@ static int size_engine(struct engine_job *j, const struct opt_args *a,
     engine_time_site(&site, j, o, &estimate);
     if ((rc = engine_trust(j, &site, &s, err)))
         return rc;
-    if (as_measured && j->has_arch)
-        return vt_kv_groups(&j->config, &site.kv, &block_bytes, err);
-    if (as_measured)
-        return opt_given(a, &o->config.block_size)
-                   ? vt_kv_groups_resize(&j->config, err)
-                   : VT_OK;
+    if (as_measured && j->has_arch) {
+        rc = vt_kv_groups(&j->config, &site.kv, &block_bytes, err);
+        return rc == VT_OK ? engine_settle_offload(j, o, block_bytes, s.tp, err) : rc;
+    }
+    if (as_measured) {
+        rc = opt_given(a, &o->config.block_size) ? vt_kv_groups_resize(&j->config, err)
+                                                 : VT_OK;
+        return rc == VT_OK ? engine_settle_offload(j, o, 0, s.tp, err) : rc;
+    }
     site.engine = j->config;
     site.shrink = j->basis == VT_ESTIMATED && !opt_given(a, &o->config.max_model_len);
     if ((rc = vt_deploy(&j->deployed, &site, &s, err)))
@@ -631,6 +646,8 @@ int engine_take_layers(struct engine_job *j, const struct opt_args *a,
         return rc;
     wish.tp = tp;
     rc = vt_kv_groups(&j->config, &wish, &block_bytes, err);
+    if (rc == VT_OK)
+        rc = engine_settle_offload(j, o, block_bytes, tp, err);
     if (rc != VT_OK)
         j->config = was;
     return rc;

@@ -36,6 +36,13 @@ struct engine_options {
         uint32_t every; /* tokens, or VT_RETENTION_DENSE */
         bool given;
     } retention;
+    struct engine_offload {
+        struct vt_offload is; /* what --kv-transfer-config says of it */
+        bool connector;       /* and whether it asks for it, */
+        bool other;           /* or for another connector */
+        double size_gib, gbs, setup_us;
+        int backend; /* 0: native */
+    } offload;
     const char *profile;         /* name or file */
     const char *latency, *model; /* an inline model; what is served, or what `latency`
                                   * is now */
@@ -52,7 +59,7 @@ extern const struct opt_row model_rows[], engine_rows[];
  * simulate them. */
 extern const struct opt_row lockstep_rows[];
 opt_reader engine_read_graphs, engine_read_acceptance, engine_read_release,
-    engine_read_retention;
+    engine_read_retention, engine_read_transfer;
 /* For a command's list of blocks. */
 #define ENGINE_BLOCKS(type, member)                                            \
     OPT_BLOCK(model_rows, type, member), OPT_BLOCK(engine_rows, type, member), \
@@ -96,6 +103,14 @@ int engine_open(struct engine_job *j, const struct opt_args *a,
                 const struct engine_options *o, const char *profile,
                 const struct vt_meta *meta, uint32_t tp,
                 struct vt_err *err) VT_MUST_CHECK;
+/* What flags say of the host's share of the KV cache, put into j->config; and its size
+ * there, when a block's is known (engine_offload.c). */
+int engine_ask_offload(struct engine_job *j, const struct opt_args *a,
+                       const struct engine_options *o,
+                       struct vt_err *err) VT_MUST_CHECK;
+int engine_settle_offload(struct engine_job *j, const struct engine_options *o,
+                          uint64_t block_bytes, uint32_t tp,
+                          struct vt_err *err) VT_MUST_CHECK;
 /* What flags say of model and GPU (engine_model.c). The model that is asked for, by
  * operand, --hf-config or --model; NULL: none is. A directory that serve or play take
  * their tokenizer from is none where a profile or inline model times it, and no GPU is

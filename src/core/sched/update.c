@@ -31,6 +31,7 @@ static void note_first(struct vt_sched *s, struct slot *r)
         done = r->prompt;
     u->looked_up += r->prompt;
     u->found += r->first_cached;
+    u->found_outside += r->first_external;
     u->first[u->n_first++] = (struct vt_first){
         .tag = r->tag,
         .prompt_tokens = r->prompt,
@@ -155,7 +156,7 @@ const struct vt_update *vt_sched_update(struct vt_sched *s,
     uint32_t n_items = p->n;
 
     u->n_rows = u->n_first = 0;
-    u->looked_up = u->found = 0;
+    u->looked_up = u->found = u->found_outside = 0;
     if (vt_grow(&u->row, &s->cap_rows, p->n, sizeof(*u->row), NULL) != VT_OK)
         return NULL;
     if (s->off)

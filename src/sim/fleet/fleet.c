@@ -50,6 +50,7 @@ static void add_totals(struct vt_engine_totals *to, const struct vt_engine_total
         t->kv_usage_peak > to->kv_usage_peak ? t->kv_usage_peak : to->kv_usage_peak;
     to->last_ns = t->last_ns > to->last_ns ? t->last_ns : to->last_ns;
     vt_extent_join(&to->extent, &t->extent);
+    vt_offload_totals_add(&to->offload, &t->offload);
 }
 
 /* One that ran here before is gone, and its cache with it. */

@@ -106,10 +106,12 @@ bool key_view_see(struct key_view *v, vt_ns now)
     return good;
 }
 
-/* A fleet's caches are never cleared. What is not kept was never there. */
+/* A fleet's caches are never cleared. What is not kept was never there, and routers see
+ * what GPUs hold. */
 static bool is_change(const struct vt_kv_event *e, uint32_t group)
 {
-    return e->kind != VT_KV_CLEARED && e->group == group && e->key != 0;
+    return e->kind != VT_KV_CLEARED && e->group == group && e->key != 0 &&
+           e->medium == VT_MEDIUM_GPU;
 }
 
 bool key_view_tell(struct key_view *v, vt_ns at, const struct vt_kv_event *e,

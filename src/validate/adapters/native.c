@@ -49,6 +49,31 @@ static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
     return gather_add(k->g, &r, err);
 }
 
+/* The second tier of an experiment that had one; evictions are not told there, so that
+ * without a size in its log it is as large as what was ever seen in it. */
+static int add_offload(const struct adapter_job *j, struct vt_engine_config *c,
+                       struct vt_err *err)
+{
+    const struct vt_experiment *e = j->e;
+    uint32_t chunks = e->cpu_kv_blocks > 0 ? e->cpu_kv_blocks : e->kv_events_peak;
+    struct vt_engine_config plain = *c;
+    struct vt_kv_wish wish = {.tp = e->tp};
+    struct vt_arch arch;
+    struct vt_gpu gpu;
+    uint64_t block_bytes;
+    int rc;
+
+    if (!e->cpu_offload || is_blis(j->a) || chunks == 0)
+        return VT_OK;
+    wish.arch = &arch;
+    if ((rc = adapter_arch(&arch, j, NULL, err)) ||
+        (rc = vt_gpu_find(&gpu, adapter_gpu(e), NULL, err)) ||
+        (rc = vt_kv_groups(&plain, &wish, &block_bytes, err)))
+        return vt_within(err, rc, "CPU offload");
+    c->offload.num_cpu_blocks = chunks;
+    return vt_offload_settle(c, &gpu, block_bytes, e->tp, err);
+}
+
 static int simulate_experiment(const struct adapter_job *j,
                                const struct adapter_work *work,
                                const struct vt_profile *profile, struct gather *g,
@@ -93,7 +118,9 @@ static int simulate_experiment(const struct adapter_job *j,
         c->async_scheduling = false;
     }
     spec.fleet = fleet.instances > 1 ? &fleet : NULL;
-    rc = vt_engine_config_check(c, err);
+    rc = add_offload(j, c, err);
+    if (rc == VT_OK)
+        rc = vt_engine_config_check(c, err);
     if (rc == VT_OK)
         rc = vt_sim_run(&spec, &summary, err);
     g->extent = summary.extent;

@@ -1,0 +1,95 @@
+/* engine_offload.c - from vLLM's flags to the host's share of the KV cache. */
+#include "cli/cmd/engine.h"
+
+static int read_extra(struct vt_offload *o, const struct vt_node *x, struct vt_err *err)
+{
+    const char *policy = o->eviction_policy == VT_EVICT_ARC ? "arc" : "lru";
+    bool prompt_only = !o->offload_generated;
+    int rc;
+
+    if (x->kind != VT_MAP)
+        return vt_fail(err, VT_EINPUT, "kv_connector_extra_config is no object");
+    if ((rc = vt_get_f64(x, "cpu_bytes_to_use", VT_OPTIONAL, 1, 0x1p60,
+                         &o->cpu_bytes_to_use, err)) ||
+        (rc = vt_get_u32(x, "blocks_per_chunk", VT_OPTIONAL, 1, 4096,
+                         &o->blocks_per_chunk, err)) ||
+        (rc = vt_get_u32(x, "store_threshold", VT_OPTIONAL, 0, INT32_MAX,
+                         &o->store_threshold, err)) ||
+        (rc = vt_get_u32(x, "max_tracker_size", VT_OPTIONAL, 1, INT32_MAX,
+                         &o->max_tracker_size, err)) ||
+        (rc = vt_get_bool(x, "offload_prompt_only", VT_OPTIONAL, &prompt_only, err)) ||
+        (rc = vt_get_bool(x, "self_describing_kv_events", VT_OPTIONAL,
+                          &o->self_describing_kv_events, err)) ||
+        (rc = vt_get_str(x, "eviction_policy", VT_OPTIONAL, &policy, err)))
+        return rc;
+    if (strcmp(policy, "lru") != 0 && strcmp(policy, "arc") != 0)
+        return vt_fail(err, VT_EINPUT, "eviction_policy '%s' is none of lru, arc",
+                       policy);
+    o->eviction_policy = *policy == 'a' ? VT_EVICT_ARC : VT_EVICT_LRU;
+    o->offload_generated = !prompt_only;
+    return VT_OK;
+}
+
+/* Said again it adds to what was said before, as --kv-transfer-config.KEY does. */
+int engine_read_transfer(const struct opt_row *row, const char *text, void *field,
+                         struct vt_err *err)
+{
+    struct engine_offload *f = field;
+    struct vt_arena arena = {0};
+    const struct vt_node *root = NULL, *extra;
+    const char *connector = NULL;
+    int rc = vt_json_parse(&arena, text, strlen(text), 1, &root, err);
+
+    if (rc == VT_OK && root->kind != VT_MAP)
+        rc = vt_fail(err, VT_EINPUT, "it is no JSON object");
+    if (rc == VT_OK)
+        rc = vt_get_str(root, "kv_connector", VT_OPTIONAL, &connector, err);
+    extra = rc == VT_OK ? vt_get_non_null(root, "kv_connector_extra_config") : NULL;
+    if (extra)
+        rc = read_extra(&f->is, extra, err);
+    if (rc == VT_OK && connector) {
+        f->connector = strcmp(connector, "OffloadingConnector") == 0;
+        f->other = !f->connector;
+    }
+    vt_arena_free(&arena);
+    return vt_within(err, rc, "--%s", row->name);
+}
+
+int engine_ask_offload(struct engine_job *j, const struct opt_args *a,
+                       const struct engine_options *o, struct vt_err *err)
+{
+    struct vt_offload is = o->offload.is;
+    bool sized = opt_given(a, &o->offload.size_gib);
+
+    if (o->offload.other && !opt_is_quiet(a))
+        fprintf(stderr, "vtwin: warning: --kv-transfer-config: only the "
+                        "OffloadingConnector is modelled\n");
+    if (sized && o->offload.backend != 0)
+        return vt_fail(err, VT_EINPUT,
+                       "--kv-offloading-backend lmcache: only native is modelled");
+    if (sized)
+        is.cpu_bytes_to_use = o->offload.size_gib * 0x1p30;
+    if (!sized && !o->offload.connector)
+        return VT_OK;
+    if (!(is.cpu_bytes_to_use > 0))
+        return vt_fail(err, VT_EINPUT,
+                       "--kv-transfer-config: cpu_bytes_to_use must be specified in "
+                       "kv_connector_extra_config");
+    is.load_gbs = is.store_gbs = o->offload.gbs;
+    is.setup_us = o->offload.setup_us;
+    j->config.offload = is;
+    return VT_OK;
+}
+
+int engine_settle_offload(struct engine_job *j, const struct engine_options *o,
+                          uint64_t block_bytes, uint32_t tp, struct vt_err *err)
+{
+    int rc = j->config.offload.cpu_bytes_to_use > 0
+                 ? engine_find_sizes(j, o, false, err)
+                 : VT_OK;
+
+    return rc == VT_OK ? vt_offload_settle(&j->config, j->has_sizes ? &j->gpu : NULL,
+                                           block_bytes, tp * (o->pp > 0 ? o->pp : 1),
+                                           err)
+                       : rc;
+}

@@ -1,0 +1,48 @@
+/* offload.c - the host's share of a KV cache: how many chunks fit, and how fast a GPU's
+ * link moves them. */
+#include "model/model.h"
+
+/* Of a data sheet's rate what copies from and to pinned memory reach, of that what each
+ * way keeps while the other is busy, and what a job costs before its first byte. None
+ * of them was measured here: they are what is usual for PCIe 4 and 5. */
+static const double reached = 0.8, duplex = 0.85, setup_us = 30;
+static const double usual_gbs = 128; /* PCIe 5, both ways: where the GPU is not known */
+
+enum { ALIGNED_SINCE = 27, ALIGNMENT = 4096 }; /* chunks begin on pages */
+
+int vt_offload_settle(struct vt_engine_config *c, const struct vt_gpu *gpu,
+                      uint64_t block_bytes, uint32_t gpus, struct vt_err *err)
+{
+    struct vt_offload *o = &c->offload;
+    uint64_t chunk;
+    double n;
+
+    if (!(o->cpu_bytes_to_use > 0) && o->num_cpu_blocks == 0)
+        return VT_OK;
+    if (!(o->load_gbs > 0))
+        o->load_gbs = (gpu && gpu->pcie_gbs > 0 ? gpu->pcie_gbs : usual_gbs) / 2 * reached;
+    if (!(o->store_gbs > 0))
+        o->store_gbs = o->load_gbs;
+    if (!(o->duplex > 0))
+        o->duplex = duplex;
+    if (!(o->setup_us > 0))
+        o->setup_us = setup_us;
+    o->block_bytes = block_bytes;
+    if (o->num_cpu_blocks > 0)
+        return VT_OK;
+    if (block_bytes == 0)
+        return vt_fail(err, VT_EINPUT,
+                       "kv-offloading-size: what a KV block takes is not known; give "
+                       "--hf-config");
+    chunk = block_bytes * (o->blocks_per_chunk > 0 ? o->blocks_per_chunk : 1) *
+            (gpus > 0 ? gpus : 1);
+    if (c->vllm >= ALIGNED_SINCE)
+        chunk = (chunk + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    n = o->cpu_bytes_to_use / (double)chunk;
+    if (n < 1)
+        return vt_fail(err, VT_EINPUT,
+                       "kv-offloading-size: %.3g GiB hold no chunk of %.3g MiB",
+                       o->cpu_bytes_to_use / 0x1p30, (double)chunk / 0x1p20);
+    o->num_cpu_blocks = n < 0x1p28 ? (uint32_t)n : 1u << 28;
+    return VT_OK;
+}
