@@ -305,6 +305,11 @@ struct vt_kv_moves {
     uint32_t no_room; /* stores for which there was none */
 };
 
+struct vt_host_state {    /* of the second tier */
+    double used, written; /* shares of chunks that transfers hold, of them stores */
+    uint64_t no_room;     /* stores in all for which there was none */
+};
+
 struct vt_kv_moved { /* a job that is over */
     uint64_t id, tag;
     uint64_t bytes; /* on one GPU */
@@ -439,6 +444,8 @@ const uint32_t *vt_sched_running(const struct vt_sched *s, uint32_t *n); /* slot
 /* Copies at most max slots in queue order; returns how many wait. By priority the
  * order is whole only if max is at least that. */
 uint32_t vt_sched_waiting(const struct vt_sched *s, uint32_t *slots, uint32_t max);
+/* no_room is the engine's. */
+struct vt_host_state vt_sched_host(const struct vt_sched *s);
 /* How many of these, at the beginning, were put aside. */
 uint32_t vt_sched_apart(const struct vt_sched *s);
 /* A group's table, in which block 0 is a place without memory. */
@@ -571,7 +578,8 @@ struct vt_step { /* one finished step; owned by the engine, good until its next 
     struct vt_cache_stats cache, external; /* since the step before */
     const struct vt_kv_moved *moved;       /* jobs that its result tells of */
     uint32_t n_moved;
-    const uint32_t *sampled;     /* tokens that came of item i; NULL: one each */
+    struct vt_host_state host;
+    const uint32_t *sampled; /* tokens that came of item i; NULL: one each */
 };
 
 /* Copies *c. Borrows `model`, which must outlive the engine. The caller owns *out. */

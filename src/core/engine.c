@@ -220,7 +220,7 @@ static void pass_arrival(struct vt_engine *e)
 static vt_ns moves_due(const struct vt_engine *e)
 {
     vt_ns at = e->moves && e->ops->has_requests(e->sched) ? transfers_due(&e->transfers)
-                                                           : VT_NEVER;
+                                                          : VT_NEVER;
 
     return at > e->host_free ? at : e->host_free;
 }
@@ -643,6 +643,10 @@ static int take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
     e->totals.cache_queries += u->looked_up;
     e->totals.cache_hits += u->found;
     e->totals.offload.found += u->found_outside;
+    if (e->moves) {
+        e->done.host = vt_sched_host(e->sched);
+        e->done.host.no_room = e->totals.offload.no_room;
+    }
     return VT_OK;
 }
 

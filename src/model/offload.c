@@ -20,7 +20,8 @@ int vt_offload_settle(struct vt_engine_config *c, const struct vt_gpu *gpu,
     if (!(o->cpu_bytes_to_use > 0) && o->num_cpu_blocks == 0)
         return VT_OK;
     if (!(o->load_gbs > 0))
-        o->load_gbs = (gpu && gpu->pcie_gbs > 0 ? gpu->pcie_gbs : usual_gbs) / 2 * reached;
+        o->load_gbs =
+            (gpu && gpu->pcie_gbs > 0 ? gpu->pcie_gbs : usual_gbs) / 2 * reached;
     if (!(o->store_gbs > 0))
         o->store_gbs = o->load_gbs;
     if (!(o->duplex > 0))

@@ -7,8 +7,8 @@
 static void put_transfers(struct vt_buf *b, const char *what, uint64_t n,
                           uint64_t bytes, vt_ns ns)
 {
-    vt_buf_printf(b, "  %-10s %" PRIu64 " of %.2f MiB and %.3f ms on average\n", what, n,
-                  n > 0 ? (double)bytes / 0x1p20 / (double)n : 0,
+    vt_buf_printf(b, "  %-10s %" PRIu64 " of %.2f MiB and %.3f ms on average\n", what,
+                  n, n > 0 ? (double)bytes / 0x1p20 / (double)n : 0,
                   n > 0 ? (double)ns / 1e6 / (double)n : 0);
 }
 

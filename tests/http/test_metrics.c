@@ -285,7 +285,7 @@ static void steps_count_tokens_lookups_and_preemptions(void **state)
     s.n_first = 0;
     s.cache.queries = s.cache.hits = 0;
     metrics_step(m, 1, &s, &load);
-    metrics_first_token(m, 1, 0.03, 100, 64);
+    metrics_first_token(m, 1, 0.03, 100, 64, 0);
     b = text_of(m);
 #define E1 "{engine=\"1\",model_name=\"tiny\"}"
     assert_sample(&b, "vllm:num_requests_running" E1, "3.0");

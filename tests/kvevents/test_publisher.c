@@ -211,8 +211,7 @@ static void a_batch_has_the_form_of_a_real_one(void **state)
                                               .group = 3,
                                               .kind = "sliding_window",
                                               .window = 128});
-    vt_kv_batch_removed(vt_kv_publisher_batch(l.e), hash[1], 1, 3,
-                        VT_MEDIUM_GPU);
+    vt_kv_batch_removed(vt_kv_publisher_batch(l.e), hash[1], 1, 3, VT_MEDIUM_GPU);
     vt_kv_batch_cleared(vt_kv_publisher_batch(l.e));
     flush(l.e, 1789095808.5);
     expect(&l, "kv@pod@m",

@@ -88,8 +88,8 @@ int engine_settle_offload(struct engine_job *j, const struct engine_options *o,
                  ? engine_find_sizes(j, o, false, err)
                  : VT_OK;
 
-    return rc == VT_OK ? vt_offload_settle(&j->config, j->has_sizes ? &j->gpu : NULL,
-                                           block_bytes, tp * (o->pp > 0 ? o->pp : 1),
-                                           err)
-                       : rc;
+    return rc == VT_OK
+               ? vt_offload_settle(&j->config, j->has_sizes ? &j->gpu : NULL,
+                                   block_bytes, tp * (o->pp > 0 ? o->pp : 1), err)
+               : rc;
 }

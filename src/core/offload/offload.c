@@ -145,6 +145,15 @@ void offload_follow(struct offload *o, const struct release *rules, uint32_t ret
     o->tier.by_request = rules->offload_by_request;
 }
 
+struct vt_host_state offload_state(const struct offload *o)
+{
+    const struct tier *t = &o->tier;
+    uint32_t used = t->fresh - t->n_freed - t->n_idle;
+
+    return (struct vt_host_state){.used = (double)used / t->cap,
+                                  .written = (double)t->n_written / t->cap};
+}
+
 bool offload_failed(const struct offload *o)
 {
     return o->failed || o->tier.failed || o->tracker.failed;

@@ -282,6 +282,7 @@ struct tier_node *tier_add(struct tier *t, uint64_t key)
     *x = (struct tier_node){.key = key, .ref = -1};
     x->block = t->fresh < t->cap ? t->fresh++ : t->freed[--t->n_freed];
     append(t, x, IN_ONCE);
+    t->n_written++;
     return x;
 }
 
@@ -296,6 +297,7 @@ void tier_written(struct tier *t, struct tier_node *x)
 {
     assert(x->ref < 0);
     x->ref = 0;
+    t->n_written--;
     rest(t, x);
 }
 

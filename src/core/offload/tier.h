@@ -36,6 +36,7 @@ struct tier {
     struct tier_ends ends[N_LISTS];
     double target;                   /* ARC's size of IN_ONCE */
     uint32_t fresh, *freed, n_freed; /* blocks never taken; stack of those given up */
+    uint32_t n_written;              /* blocks of stores under way */
     uint32_t n_idle;                 /* blocks that could be given up */
     uint32_t call;
     uint32_t *victim; /* scratch: nodes */

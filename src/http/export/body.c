@@ -36,6 +36,32 @@ static void put_summary(struct vt_jw *w, const struct export_names *names,
     export_event_end(w);
 }
 
+static void put_move_event(struct vt_jw *w, const struct export_step_note *n,
+                           const struct export_move *m, const char *name, int64_t at)
+{
+    char id[32];
+
+    snprintf(id, sizeof(id), "req-%" PRIu64, m->tag);
+    export_event_begin(w, name, at);
+    export_attr_u64(w, "step.id", n->id);
+    export_attr_u64(w, "transfer_id", m->id);
+    export_attr_str(w, "request.id", id);
+    export_attr_str(w, "source", m->store ? "GPU" : "CPU");
+    export_attr_str(w, "destination", m->store ? "CPU" : "GPU");
+    export_attr_u64(w, "block_count", m->blocks);
+    export_event_end(w);
+}
+
+/* Told when it is over, with the times at which each happened. */
+static void put_move(struct vt_jw *w, const struct export_step_note *n,
+                     const struct export_move *m)
+{
+    put_move_event(w, n, m, "kv.TransferInitiated", m->begun_ns);
+    put_move_event(w, n, m, "kv.TransferCompleted", m->ended_ns);
+    if (m->store)
+        put_move_event(w, n, m, "kv.CacheStoreCommitted", m->ended_ns);
+}
+
 void export_put_step(struct export_body *b, const struct export_names *names,
                      const struct export_step_note *n)
 {
@@ -72,6 +98,8 @@ void export_put_step(struct export_body *b, const struct export_names *names,
             export_attr_u64(&w, "request.effective_prompt_len", item->effective);
         export_event_end(&w);
     }
+    for (uint32_t i = 0; i < n->n_moves; i++)
+        put_move(&w, n, (const struct export_move *)(const void *)item + i);
     b->n++;
 }
 

@@ -230,6 +230,7 @@ void export_step(struct export *x, uint32_t engine, const struct vt_step *s,
         .end_ns = step_ns(x, zero_unix_s, s->sched_end_ns),
         .engine = engine,
         .n_items = p->n,
+        .n_moves = s->n_moved,
         .running = p->running,
         .waiting = p->waiting + p->n_preempted,
         .prefills = p->n_prefills,
@@ -251,7 +252,8 @@ void export_step(struct export *x, uint32_t engine, const struct vt_step *s,
         admitted += p->item[i].origin != VT_WAS_RUNNING;
     n.waiting -= admitted < n.waiting ? admitted : n.waiting;
     n.free_blocks = sched ? vt_sched_free_blocks(sched) : 0;
-    n.head.size = (uint32_t)(sizeof(n) + p->n * sizeof(struct export_item));
+    n.head.size = (uint32_t)(sizeof(n) + p->n * sizeof(struct export_item) +
+                             s->n_moved * sizeof(struct export_move));
     at = queue_room(x, n.head.size);
     if (!at)
         return;
@@ -260,6 +262,18 @@ void export_step(struct export *x, uint32_t engine, const struct vt_step *s,
         struct export_item item = item_of(x, &p->item[i]);
 
         memcpy(at + sizeof(n) + i * sizeof(item), &item, sizeof(item));
+    }
+    for (uint32_t i = 0; i < s->n_moved; i++) {
+        const struct vt_kv_moved *k = &s->moved[i];
+        struct export_move move = {.id = k->id,
+                                   .tag = k->tag,
+                                   .begun_ns = step_ns(x, zero_unix_s, k->begun_ns),
+                                   .ended_ns = step_ns(x, zero_unix_s, k->ended_ns),
+                                   .blocks = k->chunks,
+                                   .store = k->store};
+
+        memcpy(at + sizeof(n) + p->n * sizeof(struct export_item) + i * sizeof(move),
+               &move, sizeof(move));
     }
     queue_done(x, at + n.head.size);
 }

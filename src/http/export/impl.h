@@ -41,11 +41,18 @@ struct export_item { /* a request's part of a step */
     bool decodes;
 };
 
-struct export_step_note { /* items follow */
+struct export_move { /* a transfer between GPU and host that is over */
+    uint64_t id, tag;
+    int64_t begun_ns, ended_ns; /* unix */
+    uint32_t blocks;
+    bool store;
+};
+
+struct export_step_note { /* items follow, then moves */
     struct export_head head;
     uint64_t id;
     int64_t start_ns, end_ns; /* unix */
-    uint32_t engine, n_items;
+    uint32_t engine, n_items, n_moves;
     uint32_t running, waiting, prefills, decodes, prefill_tokens, decode_tokens;
     uint32_t finished, preempted, blocks, free_blocks; /* blocks 0: not known */
     double kv_usage;

@@ -90,6 +90,30 @@ void metrics_set_load(struct metrics *m, uint32_t engine,
     v[M_KV_USAGE] = load->kv_usage;
 }
 
+/* What went to and from the host's memory; bytes are of all GPUs of an engine in vLLM,
+ * and of one here, as times are. */
+static void count_moved(struct metrics_engine *e, const struct vt_step *s)
+{
+    double *v = e->scalar;
+
+    v[M_EXTERNAL_QUERIES] += (double)s->external.queries;
+    v[M_EXTERNAL_HITS] += (double)s->external.hits;
+    v[M_CACHED_HOST] += (double)s->external.hits;
+    for (uint32_t i = 0; i < s->n_moved; i++) {
+        const struct vt_kv_moved *k = &s->moved[i];
+
+        v[k->store ? M_STORE_BYTES : M_LOAD_BYTES] += (double)k->bytes;
+        v[k->store ? M_STORE_TIME : M_LOAD_TIME] +=
+            (double)(k->ended_ns - k->begun_ns) / 1e9;
+        metrics_observe(&e->hist[k->store ? H_STORE_SIZE : H_LOAD_SIZE],
+                        (double)k->bytes);
+    }
+    v[M_HOST_USAGE] = s->host.used;
+    v[M_HOST_WRITE_USAGE] = s->host.written;
+    v[M_HOST_READ_USAGE] = s->host.used - s->host.written;
+    v[M_NO_ROOM] = (double)s->host.no_room;
+}
+
 void metrics_step(struct metrics *m, uint32_t engine, const struct vt_step *s,
                   const struct metrics_load *load)
 {
@@ -103,6 +127,8 @@ void metrics_step(struct metrics *m, uint32_t engine, const struct vt_step *s,
     v[M_CACHE_HITS] += (double)s->cache.hits;
     v[M_CACHED_DEVICE] += (double)s->cache.hits;
     v[M_PREEMPTIONS] += s->plan->n_preempted;
+    if (m->config.engine.offload.num_cpu_blocks > 0)
+        count_moved(e, s);
     for (uint32_t i = 0; m->config.engine.num_spec_tokens > 0 && i < s->plan->n; i++) {
         uint32_t drafts = s->plan->item[i].spec;
         uint32_t sampled = s->sampled ? s->sampled[i] : 1;
@@ -129,14 +155,16 @@ void metrics_step(struct metrics *m, uint32_t engine, const struct vt_step *s,
 /* ---- requests ----------------------------------------------------------- */
 
 void metrics_first_token(struct metrics *m, uint32_t engine, double ttft_s,
-                         uint32_t prompt_tokens, uint32_t cached_tokens)
+                         uint32_t prompt_tokens, uint32_t cached_tokens,
+                         uint32_t external_tokens)
 {
     struct metrics_engine *e = &m->engine[engine];
 
     metrics_observe(&e->hist[H_TTFT], ttft_s);
     e->scalar[M_PROMPT] += prompt_tokens;
     e->scalar[M_PROMPT_COMPUTED] += (double)prompt_tokens - cached_tokens;
-    e->scalar[M_PROMPT_CACHE_HIT] += cached_tokens;
+    e->scalar[M_PROMPT_CACHE_HIT] += (double)cached_tokens - external_tokens;
+    e->scalar[M_PROMPT_EXTERNAL] += external_tokens;
     e->scalar[M_PROMPT_CACHED] += cached_tokens;
 }
 

@@ -26,7 +26,8 @@ void metrics_step(struct metrics *m, uint32_t engine, const struct vt_step *s,
 void metrics_set_load(struct metrics *m, uint32_t engine,
                       const struct metrics_load *load);
 void metrics_first_token(struct metrics *m, uint32_t engine, double ttft_s,
-                         uint32_t prompt_tokens, uint32_t cached_tokens);
+                         uint32_t prompt_tokens, uint32_t cached_tokens,
+                         uint32_t external_tokens);
 /* Refused so far, by each of the two limits. */
 void metrics_rejected(struct metrics *m, uint64_t by_requests, uint64_t by_tokens);
 void metrics_gap(struct metrics *m, uint32_t engine, double itl_s);

@@ -6,10 +6,11 @@
 
 #define FAMILY(name, help, kind, when, first) \
     {name, help, METRICS_##kind, METRICS_##when, first, NULL, NULL, false}
-#define GAUGE(name, help, first)     FAMILY(name, help, GAUGE, ALWAYS, first)
-#define COUNTER(name, help, first)   FAMILY(name, help, COUNTER, ALWAYS, first)
-#define HISTOGRAM(name, help, first) FAMILY(name, help, HISTOGRAM, ALWAYS, first)
-#define DRAFTS(name, help, first)    FAMILY(name, help, COUNTER, WITH_DRAFTS, first)
+#define GAUGE(name, help, first)         FAMILY(name, help, GAUGE, ALWAYS, first)
+#define COUNTER(name, help, first)       FAMILY(name, help, COUNTER, ALWAYS, first)
+#define HISTOGRAM(name, help, first)     FAMILY(name, help, HISTOGRAM, ALWAYS, first)
+#define OFFLOAD(kind, name, help, first) FAMILY(name, help, kind, WITH_OFFLOAD, first)
+#define DRAFTS(name, help, first)        FAMILY(name, help, COUNTER, WITH_DRAFTS, first)
 
 const struct metrics_family metrics_family[] = {
     DRAFTS("vllm:spec_decode_num_drafts", "Drafts made.", M_DRAFTS),
@@ -19,6 +20,31 @@ const struct metrics_family metrics_family[] = {
     {"vllm:spec_decode_num_accepted_tokens_per_pos",
      "Drafted tokens accepted, by position in the draft.", METRICS_COUNTER,
      METRICS_WITH_DRAFTS, 0, "position", "", false},
+    {"vllm:kv_offload_total_bytes", "Bytes moved, by direction.", METRICS_COUNTER,
+     METRICS_WITH_OFFLOAD, M_LOAD_BYTES, "transfer_type", "CPU_to_GPU GPU_to_CPU",
+     false},
+    {"vllm:kv_offload_total_time", "Seconds of transfers, by direction.",
+     METRICS_COUNTER, METRICS_WITH_OFFLOAD, M_LOAD_TIME, "transfer_type",
+     "CPU_to_GPU GPU_to_CPU", false},
+    {"vllm:kv_offload_size", "Bytes of a transfer, by direction.", METRICS_HISTOGRAM,
+     METRICS_WITH_OFFLOAD, H_LOAD_SIZE, "transfer_type", "CPU_to_GPU GPU_to_CPU",
+     false},
+    OFFLOAD(GAUGE, "vllm:kv_offload_cpu_cache_usage_perc",
+            "Share of the host's chunks that transfers hold; 1 is all.", M_HOST_USAGE),
+    OFFLOAD(GAUGE, "vllm:kv_offload_cpu_cache_write_usage_perc",
+            "The same of stores under way.", M_HOST_WRITE_USAGE),
+    OFFLOAD(GAUGE, "vllm:kv_offload_cpu_cache_read_usage_perc",
+            "The same of loads under way.", M_HOST_READ_USAGE),
+    OFFLOAD(COUNTER, "vllm:kv_offload_load_bytes", "Bytes loaded from the host.",
+            M_LOAD_BYTES),
+    OFFLOAD(COUNTER, "vllm:kv_offload_load_time", "Seconds of loads.", M_LOAD_TIME),
+    OFFLOAD(HISTOGRAM, "vllm:kv_offload_load_size", "Bytes of a load.", H_LOAD_SIZE),
+    OFFLOAD(COUNTER, "vllm:kv_offload_store_bytes", "Bytes stored to the host.",
+            M_STORE_BYTES),
+    OFFLOAD(COUNTER, "vllm:kv_offload_store_time", "Seconds of stores.", M_STORE_TIME),
+    OFFLOAD(HISTOGRAM, "vllm:kv_offload_store_size", "Bytes of a store.", H_STORE_SIZE),
+    OFFLOAD(COUNTER, "vllm:kv_offload_allocation_failure",
+            "Stores for which the host had no room.", M_NO_ROOM),
     COUNTER("vllm:estimated_flops_per_gpu", "Operations of a GPU (not estimated).",
             M_FLOPS),
     COUNTER("vllm:estimated_read_bytes_per_gpu", "Bytes a GPU read (not estimated).",
@@ -117,7 +143,7 @@ const struct metrics_info metrics_info[] = {
     {"kv_cache_memory_bytes", "None", BOTH},
     {"kv_cache_size_tokens", "@tokens", BOTH},
     {"kv_offloading_backend", "native", BOTH},
-    {"kv_offloading_size", "None", BOTH},
+    {"kv_offloading_size", "@offloading_size", BOTH},
     {"kv_sharing_fast_prefill", "False", BOTH},
     {"mamba_block_size", "@state_block_size", BOTH},
     {"mamba_cache_dtype", "auto", BOTH},
@@ -143,6 +169,8 @@ const size_t metrics_n_infos = VT_COUNT(metrics_info);
 
 static const double iteration[] = {1,   8,    16,   32,   64,   128,   256,
                                    512, 1024, 2048, 4096, 8192, 16384, 0};
+static const double transfer[] = {1e6,  5e6,   10e6,  20e6,  40e6, 60e6,
+                                  80e6, 100e6, 150e6, 200e6, 0};
 static const double choices[] = {1, 2, 5, 10, 20, 0};
 static const double preemptions[] = {1, 2, 3, 4, 5, 10, 20, 0};
 static const double ttft[] = {.001, .005, .01, .02, .04, .06,  .08, .1,
@@ -161,10 +189,11 @@ const double metrics_bounds_late[] = {.00005, .0001, .00025, .0005, .001, .0025,
                                       .5,     1,     2.5,    5,     10,   0};
 
 const double *const metrics_bounds[H_HISTOGRAMS] = {
-    [H_ITERATION] = iteration, [H_N] = choices,     [H_PREEMPTIONS] = preemptions,
-    [H_TTFT] = ttft,           [H_ITL] = itl,       [H_TPOT] = itl,
-    [H_E2E] = request,         [H_QUEUE] = request, [H_INFERENCE] = request,
-    [H_PREFILL] = request,     [H_DECODE] = request};
+    [H_ITERATION] = iteration, [H_N] = choices,      [H_PREEMPTIONS] = preemptions,
+    [H_TTFT] = ttft,           [H_ITL] = itl,        [H_TPOT] = itl,
+    [H_E2E] = request,         [H_QUEUE] = request,  [H_INFERENCE] = request,
+    [H_PREFILL] = request,     [H_DECODE] = request, [H_LOAD_SIZE] = transfer,
+    [H_STORE_SIZE] = transfer};
 
 void metrics_pad(double out[METRICS_BOUNDS], const double *list)
 {

@@ -64,6 +64,14 @@ enum metrics_scalar { /* gauges and counters of an engine */
                       M_FINISH, /* enum metrics_finish follows */
                       M_REJECTED_REQUESTS = M_FINISH + METRICS_REPETITION + 1,
                       M_REJECTED_TOKENS,
+                      M_LOAD_BYTES, /* of transfers with the host's memory */
+                      M_STORE_BYTES,
+                      M_LOAD_TIME,
+                      M_STORE_TIME,
+                      M_HOST_USAGE,
+                      M_HOST_WRITE_USAGE,
+                      M_HOST_READ_USAGE,
+                      M_NO_ROOM,
                       M_SCALARS
 };
 
@@ -84,6 +92,8 @@ enum metrics_histogram {
     H_DECODE,
     H_PREEMPTIONS,
     H_COMPUTED,
+    H_LOAD_SIZE,
+    H_STORE_SIZE,
     H_HISTOGRAMS
 };
 
@@ -96,7 +106,12 @@ struct metrics_engine {
 /* ---- families ----------------------------------------------------------- */
 
 enum metrics_kind { METRICS_GAUGE, METRICS_COUNTER, METRICS_HISTOGRAM };
-enum metrics_when { METRICS_ALWAYS, METRICS_SINCE_032, METRICS_WITH_DRAFTS };
+enum metrics_when {
+    METRICS_ALWAYS,
+    METRICS_SINCE_032,
+    METRICS_WITH_DRAFTS,
+    METRICS_WITH_OFFLOAD
+};
 
 struct metrics_family {
     const char *name; /* without _total */

@@ -183,7 +183,7 @@ static void put_engines(struct maker *k, const struct metrics_family *f, enum pa
             metrics_put(k->b, k->m->created);
             vt_buf_char(k->b, '\n');
         } else if (f->kind == METRICS_HISTOGRAM) {
-            put_histogram(k, f, &e->hist[f->first], l);
+            put_histogram(k, f, &e->hist[f->first + index], l);
         } else {
             put_sample(k, f->name, f->kind == METRICS_COUNTER ? "_total" : "", &l);
             add_hole(k, METRICS_VALUE,
@@ -228,6 +228,14 @@ static void put_size_or_none(struct vt_buf *b, uint32_t size)
         vt_buf_str(b, "None");
 }
 
+static void put_gib_or_none(struct vt_buf *b, double bytes)
+{
+    if (bytes > 0)
+        vt_buf_py_f64(b, bytes / 0x1p30);
+    else
+        vt_buf_str(b, "None");
+}
+
 static void put_retention(struct vt_buf *b, uint32_t interval)
 {
     if (interval == VT_RETENTION_DENSE)
@@ -253,6 +261,8 @@ static void put_config(struct vt_buf *b, const struct vt_serve_config *c,
         vt_buf_str(b, c->engine.mamba_cache_mode == VT_MAMBA_ALIGN ? "align" : "none");
     else if (strcmp(name, "retention") == 0)
         put_retention(b, c->engine.prefix_cache_retention_interval);
+    else if (strcmp(name, "offloading_size") == 0)
+        put_gib_or_none(b, c->engine.offload.cpu_bytes_to_use);
     else if (strcmp(name, "prefix_caching") == 0)
         vt_buf_str(b, c->engine.enable_prefix_caching ? "True" : "False");
     else if (strcmp(name, "engine") == 0)
@@ -295,6 +305,7 @@ int metrics_prepare(struct metrics *m, struct vt_err *err)
         [METRICS_ALWAYS] = true,
         [METRICS_SINCE_032] = m->line >= API_LINE_032,
         [METRICS_WITH_DRAFTS] = m->config.engine.num_spec_tokens > 0,
+        [METRICS_WITH_OFFLOAD] = m->config.engine.offload.num_cpu_blocks > 0,
     };
     struct maker k = {m, &m->text, err, VT_OK};
 

@@ -217,6 +217,7 @@ struct parcel_row { /* tokens that leave together */
     uint64_t tag;
     uint32_t upto;
     uint32_t cached, written; /* of the prompt; with the first token */
+    uint32_t external;        /* of those cached: from the host's memory */
     bool first;
     uint8_t finish; /* enum vt_finish */
 };

@@ -41,6 +41,7 @@ static int pack_parcels(struct server *s, const struct vt_step *step,
             .upto = r->first_index + r->new_tokens,
             .cached = f ? f->cached_tokens : 0,
             .written = f ? f->cache_creation_tokens : 0,
+            .external = f ? f->external_tokens : 0,
             .first = r->first,
             .finish = r->finish,
         };
@@ -129,7 +130,7 @@ static void write_row(struct server *s, const struct parcel_row *row, vt_ns wall
         c->first_wall = wall;
         gate_first_token(&s->gate, c->prompt->n);
         metrics_first_token(s->metrics, c->rank, (double)(wall - x->arrived_wall) / 1e9,
-                            c->prompt->n, row->cached);
+                            c->prompt->n, row->cached, row->external);
     } else {
         metrics_gap(s->metrics, c->rank, (double)(wall - c->last_wall) / 1e9);
     }

@@ -216,6 +216,8 @@ struct wire_stats { /* scheduler_stats */
     int64_t current_wave;
     double kv_usage;
     struct vt_cache_stats cache; /* prefix_cache_stats */
+    bool has_external;
+    struct vt_cache_stats external; /* connector_prefix_cache_stats */
     bool has_spec;
     struct wire_spec spec;
     bool has_iteration;

@@ -125,6 +125,18 @@ static const struct msg_field prefix_fields[] = {
 };
 static const struct msg_table prefix_table = MSG_TABLE(prefix_fields);
 
+static const struct msg_field external_fields[] = {
+    STAT("reset", MSG_BOOL, external.reset),
+    STAT("requests", MSG_U64, external.requests),
+    STAT("queries", MSG_U64, external.queries),
+    STAT("hits", MSG_U64, external.hits),
+    STAT("preempted_requests", MSG_U64, external.preempted_requests),
+    STAT("preempted_queries", MSG_U64, external.preempted_queries),
+    STAT("preempted_hits", MSG_U64, external.preempted_hits),
+    MSG_CONST("hits_by_source", MSG_NO_PAIRS, MSG_FROM_0_32),
+};
+static const struct msg_table external_table = MSG_TABLE(external_fields);
+
 static const struct msg_field iteration_fields[] = {
     STAT("iteration_index", MSG_U64, iteration.index),
     STAT("num_ctx_requests", MSG_U32, iteration.prefills),
@@ -169,7 +181,9 @@ static const struct msg_field stats_fields[] = {
      .n_at = offsetof(struct wire_outputs, stats.has_iteration),
      .nested = &iteration_table},
     {MSG_NAMED("prefix_cache_stats", MSG_NESTED, MSG_NIL_OK), .nested = &prefix_table},
-    MSG_CONST("connector_prefix_cache_stats", MSG_NIL, MSG_ALL_LINES),
+    {MSG_NAMED("connector_prefix_cache_stats", MSG_NESTED, MSG_NIL_OK),
+     .n_at = offsetof(struct wire_outputs, stats.has_external),
+     .nested = &external_table},
     MSG_CONST("kv_cache_eviction_events", MSG_NO_ITEMS, MSG_ALL_LINES),
     {MSG_NAMED("spec_decoding_stats", MSG_NESTED, MSG_NIL_OK),
      .n_at = offsetof(struct wire_outputs, stats.has_spec), .nested = &spec_table},

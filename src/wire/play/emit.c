@@ -186,7 +186,8 @@ static int write_row(struct play_engines *k, struct rank *r, const struct row *w
             .prompt = w->first->prompt_tokens,
             .computed = w->first->prompt_tokens - w->first->cached_tokens,
             .cached = w->first->cached_tokens,
-            .local_cached = w->first->cached_tokens,
+            .local_cached = w->first->cached_tokens - w->first->external_tokens,
+            .external_cached = w->first->external_tokens,
             .cache_creation = w->first->cache_creation_tokens,
         };
     if (w->finish == VT_STOPPED_TOKEN || q->logprobs != INT32_MIN ||
@@ -333,6 +334,8 @@ int engines_emit(struct play_engines *k, struct rank *r, const struct vt_step *s
         vt_driver_tell_plan(k->driver, s, note_event);
         stats = engines_stats(k, r);
         stats.cache = s->cache;
+        stats.has_external = k->p->c->engine.offload.num_cpu_blocks > 0;
+        stats.external = s->external;
         add_spec(k, s, &stats);
         add_iteration(k, s, &stats);
     }
