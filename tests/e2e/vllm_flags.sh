@@ -25,7 +25,8 @@ up Qwen/Qwen3-8B --gpu H200 -tp 1 --gpu-memory-utilization 0.9 --dtype auto \
     --max_model_len 16k --max-num-seqs 32 --max-log-len -1 --no-enable-log-requests \
     --kv-transfer-config '{"kv_connector": "NixlConnector"}' -O3 --compilation-config.cudagraph_capture_sizes '[1, 2, 4]' \
     --served-model-name one two
-says 'warning: --kv-transfer-config, --optimization-level: not modelled'
+says 'warning: --optimization-level: not modelled'
+says 'warning: --kv-transfer-config: only the OffloadingConnector is modelled'
 ! grep -q -e '--trust-remote-code' said
 grep -q '"id":"one"' models && grep -q '"id":"two"' models
 grep -q '"max_model_len":16000' models
