@@ -156,7 +156,7 @@ static size_t plain_terms(const struct match_hints *h, struct step_term *t)
         {"launch_mixed", AT(host_launch_mixed), 1, 1.5 * itl, FREE},
         {"launch_eager", AT(host_launch_eager), 1, 3 * itl, FREE},
         {"request", AT(host_sched_request), 1, 15, FREE},
-        {"expert", AT(expert), 1, s->expert_us, FREE},
+        {"expert", AT(expert), 1, either(s->expert_us, 2 * itl), FREE},
     };
     size_t n = VT_COUNT(all) - (s->experts > 0 ? 0 : 1);
 

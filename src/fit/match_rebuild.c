@@ -35,11 +35,14 @@ static bool shows_steps(const struct match_load *l)
     return n > 0 && itl > 0 && (double)steps <= MOST * busy / itl;
 }
 
-int match_rebuild(const struct vt_match *m, const double *load_weight,
-                  struct vt_step_params *out, bool *found, struct vt_err *err)
+/* *error: median of how far the steps' times are off, of logarithms. */
+static int rebuild(const struct vt_match *m, const struct vt_fit_shape *shape,
+                   const double *load_weight, struct vt_step_params *out, bool *found,
+                   double *error, struct vt_err *err)
 {
+    struct vt_fit_quality q = {0};
     struct vt_fit *f;
-    int rc = vt_fit_new(&f, &m->shape, err);
+    int rc = vt_fit_new(&f, shape, err);
 
     *found = false;
     if (rc != VT_OK)
@@ -55,7 +58,7 @@ int match_rebuild(const struct vt_match *m, const double *load_weight,
     if (rc == VT_OK && *found) {
         struct vt_err why = {0};
 
-        rc = vt_fit_solve(f, VT_FIT_ALL, out, NULL, &why);
+        rc = vt_fit_solve(f, VT_FIT_ALL, out, error ? &q : NULL, &why);
         if (rc == VT_EINPUT) { /* nothing to be learned from those steps */
             *found = false;
             rc = VT_OK;
@@ -63,6 +66,48 @@ int match_rebuild(const struct vt_match *m, const double *load_weight,
             rc = vt_fail(err, (enum vt_code)rc, "%s", why.msg);
         }
     }
+    if (error)
+        *error = q.median_error;
     vt_fit_free(f);
+    return rc;
+}
+
+int match_rebuild(const struct vt_match *m, const double *load_weight,
+                  struct vt_step_params *out, bool *found, struct vt_err *err)
+{
+    return rebuild(m, &m->shape, load_weight, out, found, NULL, err);
+}
+
+/* ---- mixtures ----------------------------------------------------------- */
+
+int match_find_mixture(struct vt_match *m, const double *load_weight,
+                       struct vt_err *err)
+{
+    /* Of a token's experts only their share of all shows: Mixtral's, gpt-oss-20b's,
+     * Qwen3's and DeepSeek-V3's. */
+    static const struct {
+        double experts, per_token;
+    } mixture[] = {{0, 0}, {8, 2}, {32, 4}, {128, 8}, {256, 8}};
+    /* Two numbers more explain a little of anything. */
+    static const double BETTER = 0.8;
+    struct vt_fit_shape best = m->shape;
+    double least = INFINITY;
+    bool found = true;
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < VT_COUNT(mixture) && found && rc == VT_OK; i++) {
+        struct vt_fit_shape shape = m->shape;
+        struct vt_step_params unused;
+        double error;
+
+        shape.experts = mixture[i].experts;
+        shape.experts_per_token = mixture[i].per_token;
+        rc = rebuild(m, &shape, load_weight, &unused, &found, &error, err);
+        if (rc != VT_OK || !found || error >= least)
+            continue;
+        least = shape.experts > 0 ? error : BETTER * error;
+        best = shape;
+    }
+    m->shape = best;
     return rc;
 }

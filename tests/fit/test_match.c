@@ -435,6 +435,49 @@ static void says_why_it_refuses(void **state)
         vt_workload_free(&w[n]);
 }
 
+/* ---- mixtures ----------------------------------------------------------- */
+
+#define STEPS "step:base=3500,graph_token=25,mixed=1500,mixed_token=8,eager_token=12"
+
+static struct mixture {
+    const char *name, *model;
+    double experts, per_token; /* that are found */
+} mixtures[] = {
+    {"steps of a dense model are not a mixture's", STEPS, 0, 0},
+    {"128 experts show in rebuilt steps",
+     STEPS ",experts=128,experts_per_token=8,expert=12000", 128, 8},
+    {"8 experts show in rebuilt steps",
+     STEPS ",experts=8,experts_per_token=2,expert=12000", 8, 2},
+};
+
+static void experts_show_in_rebuilt_steps(void **state)
+{
+    const struct mixture *t = *state;
+    const double weight[N_MINE] = {1, 1, 1, 1};
+    struct vt_fit_shape shape = {0};
+    struct vt_workload w[N_MINE];
+    struct vt_latency *model;
+    struct vt_match *m;
+    struct vt_err err = {0};
+
+    assert_int_equal(vt_model_open_inline(&model, t->model, &err), VT_OK);
+    assert_int_equal(vt_match_new(&m, &shape, &err), VT_OK);
+    for (size_t i = 0; i < N_MINE; i++) {
+        struct recorder rec;
+
+        record(&rec, &w[i], model, mine[i]);
+        vt_steps_free(&rec.steps);
+        assert_int_equal(vt_match_add(m, "load", &w[i], &err), VT_OK);
+    }
+    assert_int_equal(match_find_mixture(m, weight, &err), VT_OK);
+    assert_float_equal(m->shape.experts, t->experts, 0);
+    assert_float_equal(m->shape.experts_per_token, t->per_token, 0);
+    vt_match_free(m);
+    vt_latency_close(model);
+    for (size_t i = 0; i < N_MINE; i++)
+        vt_workload_free(&w[i]);
+}
+
 static void a_load_without_times_is_refused(void **state)
 {
     struct vt_fit_shape shape = {0};
@@ -451,15 +494,15 @@ static void a_load_without_times_is_refused(void **state)
 
 int main(void)
 {
-    struct CMUnitTest
-        tests[6 + VT_COUNT(oddities) + VT_COUNT(truths) + VT_COUNT(refusals)] = {
-            cmocka_unit_test(a_load_without_times_is_refused),
-            cmocka_unit_test(requests_that_were_stalled_or_cached_are_left_out),
-            cmocka_unit_test(a_load_with_many_requests_given_up_is_left_out),
-            cmocka_unit_test(prompts_that_were_cached_before_are_simulated_so),
-            cmocka_unit_test(the_size_of_the_cache_shows_in_what_waits),
-            cmocka_unit_test(the_limit_on_running_requests_shows_in_what_waits),
-        };
+    struct CMUnitTest tests[6 + VT_COUNT(oddities) + VT_COUNT(truths) +
+                            VT_COUNT(refusals) + VT_COUNT(mixtures)] = {
+        cmocka_unit_test(a_load_without_times_is_refused),
+        cmocka_unit_test(requests_that_were_stalled_or_cached_are_left_out),
+        cmocka_unit_test(a_load_with_many_requests_given_up_is_left_out),
+        cmocka_unit_test(prompts_that_were_cached_before_are_simulated_so),
+        cmocka_unit_test(the_size_of_the_cache_shows_in_what_waits),
+        cmocka_unit_test(the_limit_on_running_requests_shows_in_what_waits),
+    };
     size_t n = 6;
 
     for (size_t i = 0; i < VT_COUNT(oddities); i++)
@@ -477,5 +520,9 @@ int main(void)
         tests[n++] = (struct CMUnitTest){.name = refusals[i].name,
                                          .test_func = says_why_it_refuses,
                                          .initial_state = &refusals[i]};
+    for (size_t i = 0; i < VT_COUNT(mixtures); i++)
+        tests[n++] = (struct CMUnitTest){.name = mixtures[i].name,
+                                         .test_func = experts_show_in_rebuilt_steps,
+                                         .initial_state = &mixtures[i]};
     return cmocka_run_group_tests_name("match", tests, NULL, NULL);
 }
