@@ -186,9 +186,18 @@ static int find_pace(struct walk *w, int which, struct vt_err *err)
     int rc = check_load(w, name[which], "one stream, always the same", TIMES, 1, PROMPT,
                         output, &q, err);
 
-    if (rc == VT_OK)
-        w->l->pace_ms[which] = q->real.tpot.p50;
-    return rc;
+    if (rc != VT_OK)
+        return rc;
+    w->l->pace_ms[which] = q->real.tpot.p50;
+    w->l->fastest_ms = w->l->fastest_ms > 0 ? fmin(w->l->fastest_ms, q->real.itl.mean)
+                                            : q->real.itl.mean;
+    w->l->slowest_ms = fmax(w->l->slowest_ms, q->real.itl.mean);
+    return VT_OK;
+}
+
+double vt_learn_speed_change(const struct vt_learn *l)
+{
+    return l->fastest_ms > 0 ? 100 * (l->slowest_ms / l->fastest_ms - 1) : 0;
 }
 
 static int check_pace(struct walk *w, int which, struct vt_err *err)
@@ -270,28 +279,20 @@ static size_t gaps_beside(const struct vt_workload *w, int which, double usual,
     return at >= to ? n : 0;
 }
 
-static uint32_t count_above(const double *v, size_t n, double least)
+/* Tokens of the stream from the first one that waited for the prompt's computation to
+ * the one that leaves with its first token. That last one may come soon after a launch;
+ * before it nearly every one is late. One that was late because the frontend read the
+ * prompt has others between. */
+static uint32_t held_up(const double *gap, size_t n, double late)
 {
-    uint32_t count = 0;
+    size_t most = n > 0 ? 1 : 0, late_ones = 0;
 
-    for (size_t i = 0; i < n; i++)
-        count += v[i] > least;
-    return count;
-}
-
-static double first_above(const double *v, size_t n, double least)
-{
-    for (size_t i = 0; i < n; i++)
-        if (v[i] > least)
-            return v[i];
-    return least;
-}
-
-static double largest(const double *v, size_t n, double least)
-{
-    for (size_t i = 0; i < n; i++)
-        least = fmax(least, v[i]);
-    return least;
+    for (size_t back = 2; back <= n; back++) {
+        late_ones += gap[n - back] > late;
+        if (gap[n - back] > late && 8 * late_ones >= 7 * (back - 1))
+            most = back;
+    }
+    return (uint32_t)most;
 }
 
 /* Steps that a prompt takes. The stream has its token first. */
@@ -300,50 +301,42 @@ static uint32_t prompt_steps(double prompt, uint32_t budget)
     return (uint32_t)ceil(prompt / (budget - 1));
 }
 
-/* Budgets are powers of two, mostly; another one is met in the middle. */
-enum { MOST_BUDGET = 1 << 16, LEAST_BUDGET = 16 };
-
-/* Of so many steps: a last one no longer than the short prompt's is not told from the
- * launches. */
-static uint32_t budget_of_steps(double prompt, double least, uint32_t steps)
+/* Where they are many, one may have been missed. */
+static bool is_about(uint32_t expected, uint32_t seen)
 {
-    for (uint32_t budget = MOST_BUDGET; budget >= LEAST_BUDGET; budget /= 2) {
-        uint32_t expected = prompt_steps(prompt, budget);
-        double rest = prompt - (double)(expected - 1) * (budget - 1);
-
-        if (steps == expected || (steps + 1 == expected && rest < 2 * least))
-            return budget;
-    }
-    return (uint32_t)((prompt / steps + prompt / (steps - 1)) / 2);
+    return (expected > seen ? expected - seen : seen - expected) <= seen / 8;
 }
 
-/* Of so many late tokens more than the short prompt had: where they are many, one may
- * have been missed. */
-static uint32_t budget_of_more(double prompt, double least, uint32_t more)
+/* A prompt holds up a token for each of its steps, and where a launch takes long one
+ * more, during the first launch: of both prompts, or of none. Budgets are powers of
+ * two, mostly; another one is met in the middle. 0: the long one takes a single step.
+ */
+static uint32_t budget_of(double prompt, uint32_t by_long, double least,
+                          uint32_t by_short)
 {
-    for (uint32_t budget = MOST_BUDGET; budget >= LEAST_BUDGET; budget /= 2) {
-        uint32_t steps = prompt_steps(prompt, budget) - prompt_steps(least, budget);
+    enum { MOST_BUDGET = 1 << 16, LEAST_BUDGET = 16 };
+    uint32_t steps;
 
-        if ((steps > more ? steps - more : more - steps) <= more / 8)
-            return budget;
-    }
-    return (uint32_t)((prompt / (more + 1) + prompt / more) / 2);
+    for (uint32_t budget = MOST_BUDGET; budget >= LEAST_BUDGET; budget /= 2)
+        for (uint32_t launch = 0; launch <= 1; launch++) {
+            steps = prompt_steps(prompt, budget);
+            if (is_about(steps + launch, by_long) &&
+                is_about(prompt_steps(least, budget) + launch, by_short))
+                return steps > 1 ? budget : 0;
+        }
+    steps = by_long > by_short ? by_long - by_short + 1 : 1;
+    return steps > 1 ? (uint32_t)((prompt / steps + prompt / (steps - 1)) / 2) : 0;
 }
 
-/* Tokens are also late while the frontend reads a long prompt (a little), and the first
- * one of all is while the host launches its first step: no later than beside the short
- * prompt. Where steps are many that does not matter, and where they are few they are so
- * long that it shows. *budget 0: unknown. */
+/* *budget 0: unknown. */
 static int find_budget(const struct vt_workload *w, double prompt, double least,
                        uint32_t *budget, struct vt_err *err)
 {
-    enum { FEW = 8 };
-    static const double LATE = 1.4, LATE_SHARE = 0.25, LONGER = 1.3, MUCH_LONGER = 2;
+    static const double LATE = 1.3;
     const struct vt_measured *stream = &w->measured[BUDGET_STREAM];
     double *by_short = malloc((2 * (size_t)stream->n_gaps + 1) * sizeof(*by_short));
-    double *by_long, usual, held, late;
+    double *by_long, usual, late;
     size_t n_short, n_long;
-    uint32_t n, before, more;
 
     if (!by_short)
         return vt_nomem(err);
@@ -354,17 +347,11 @@ static int find_budget(const struct vt_workload *w, double prompt, double least,
     usual = stream->n_gaps > 0 ? vt_quantile(by_long, stream->n_gaps, 50) : 0;
     n_short = gaps_beside(w, BUDGET_SHORT, usual, by_short);
     n_long = gaps_beside(w, BUDGET_LONG, usual, by_long);
-    held = largest(by_short, n_short, usual);
-    late = fmax(LATE * usual, usual + LATE_SHARE * (held - usual));
-    before = count_above(by_short, n_short, late);
-    n = count_above(by_long, n_long, late);
-    before = before > 0 ? before : 1;
-    more = n > before ? n - before : 0;
-    *budget = more > 0 ? budget_of_more(prompt, least, more) : 0;
-    if (more <= FEW && largest(by_long, n_long, 0) > MUCH_LONGER * held) {
-        n -= first_above(by_long, n_long, late) < LONGER * held;
-        *budget = n > 1 ? budget_of_steps(prompt, least, n) : 0;
-    }
+    late = LATE * usual;
+    *budget = n_short > 0 && n_long > 0
+                  ? budget_of(prompt, held_up(by_long, n_long, late), least,
+                              held_up(by_short, n_short, late))
+                  : 0;
     free(by_short);
     return VT_OK;
 }
@@ -609,6 +596,36 @@ static int fit_loads(struct walk *w, struct vt_err *err)
     return rc == VT_OK ? look_back(w, err) : rc;
 }
 
+/* The first reason comes first: of a server that changes nothing better can be learned.
+ */
+static void refuse(struct vt_learn *l, const char *why)
+{
+    double change = vt_learn_speed_change(l);
+    char first[160] = "";
+
+    if (change > VT_LEARN_STEADY)
+        (void)snprintf(first, sizeof(first),
+                       "the server's speed changed while it learned: one stream had a "
+                       "token every %.3g to %.3g ms, %.0f %% apart; ",
+                       l->fastest_ms, l->slowest_ms, change);
+    (void)snprintf(l->refusal, sizeof(l->refusal), "%s%s", first, why);
+}
+
+static void judge_errors(struct vt_learn *l, double tolerance)
+{
+    char why[200];
+
+    (void)snprintf(why, sizeof(why),
+                   "what it predicts of loads that it has not seen is off by %.1f %% "
+                   "(E2E), %.1f %% (TTFT), %.1f %% (ITL); %g %% would do",
+                   l->median.e2e, l->median.ttft, l->median.itl, tolerance);
+    if (l->median.e2e > tolerance || l->median.ttft > tolerance ||
+        l->median.itl > tolerance)
+        refuse(l, why);
+    else if (l->fit.refusal[0])
+        refuse(l, l->fit.refusal);
+}
+
 static void judge(struct vt_learn *l, double tolerance)
 {
     struct vt_crossval_row row[16], mean;
@@ -628,15 +645,7 @@ static void judge(struct vt_learn *l, double tolerance)
         l->worst.itl_p99 = fmax(l->worst.itl_p99, fabs(row[i].itl_p99));
         l->worst.throughput = fmax(l->worst.throughput, fabs(row[i].throughput));
     }
-    if (l->median.e2e > tolerance || l->median.ttft > tolerance ||
-        l->median.itl > tolerance)
-        (void)snprintf(
-            l->refusal, sizeof(l->refusal),
-            "what it predicts of loads that it has not seen is off by %.1f %% "
-            "(E2E), %.1f %% (TTFT), %.1f %% (ITL); %g %% would do",
-            l->median.e2e, l->median.ttft, l->median.itl, tolerance);
-    else if (l->fit.refusal[0])
-        (void)snprintf(l->refusal, sizeof(l->refusal), "%s", l->fit.refusal);
+    judge_errors(l, tolerance);
 }
 
 /* ---- all of it ---------------------------------------------------------- */

@@ -104,9 +104,16 @@ struct vt_learn { /* zero-initialise to start */
     struct vt_crossval_row median, worst; /* of unseen loads: the errors' sizes */
     struct vt_crossval_row expected;      /* by them, of one more */
     double pace_ms[3];                    /* of one stream: first, between, last */
+    double fastest_ms, slowest_ms;        /* the same load each time: mean gaps */
     double seconds;                       /* that it took */
-    char refusal[256]; /* why the profile is not to be trusted; "": it is */
+    char refusal[400]; /* why the profile is not to be trusted; "": it is */
 };
+
+/* How far equal loads of one stream were apart, percent: what changed was the server,
+ * and no model of it can be closer to loads at other times. */
+double vt_learn_speed_change(const struct vt_learn *l);
+/* More than a server on a machine of its own shows. */
+#define VT_LEARN_STEADY 10
 
 /* Learns. VT_ECHECK: refused, before there was a fit; VT_EIO: the server is gone or
  * answers with errors. A fit that turned out badly is VT_OK and stands in

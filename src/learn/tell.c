@@ -46,6 +46,12 @@ void vt_learn_table(struct vt_buf *b, const struct vt_learn *l)
     put_limit(b, "max_num_batched_tokens", m->max_num_batched_tokens, l->budget_told);
     vt_buf_printf(b, "\nloads     %zu with %zu requests in %.0f s\n", l->n, requests,
                   l->seconds);
+    if (vt_learn_speed_change(l) > VT_LEARN_STEADY)
+        vt_buf_printf(
+            b,
+            "speed     changed: one stream had a token every %.3g to %.3g ms, "
+            "%.0f %% apart\n",
+            l->fastest_ms, l->slowest_ms, vt_learn_speed_change(l));
     vt_buf_printf(b, "model     %s\n", l->fit.kind);
     vt_buf_printf(b,
                   "clock     %s: times hold what the frontend and the way to it add\n",
@@ -98,6 +104,7 @@ static void put_load(struct vt_jw *j, const struct vt_learn_load *q)
 static void put_learned(struct vt_jw *j, const struct vt_learn *l)
 {
     vt_jw_printf(j, "seconds", "%.1f", l->seconds);
+    vt_jw_printf(j, "speed_change_percent", "%.1f", vt_learn_speed_change(l));
     put_errors(j, "in_sample_error_percent", &l->fit.in);
     put_errors(j, "unseen_error_percent", &l->median);
     put_errors(j, "unseen_largest_error_percent", &l->worst);

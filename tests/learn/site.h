@@ -25,6 +25,7 @@ struct site {
     uint32_t blocks, seqs, budget;
     bool tells; /* its scheduler's limits */
     double jitter_ms;
+    uint64_t noise_seed; /* of what its model draws */
     /* Of a thread that reads prompts and hands out tokens: those that are there while
      * it reads come when it has read. Only where arrivals are planned. */
     double read_us, read_ktoken_us;
@@ -166,6 +167,7 @@ static inline int site_measure(void *user, const struct vt_learn_ask *ask,
         r.stall_from = 300 * VT_MS;
     }
     vt_engine_config_init(&spec.engine);
+    spec.engine.seed = s->noise_seed;
     spec.engine.num_gpu_blocks = s->blocks;
     spec.engine.max_num_seqs = s->seqs;
     spec.engine.max_num_batched_tokens = s->budget;
