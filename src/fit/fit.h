@@ -130,8 +130,9 @@ struct vt_fit_about {
     const char *notes;                      /* lines for people about the captures */
     const char *made_by;                    /* NULL: vtwin fit */
     const char *learned;                    /* a JSON object for its provenance */
-    enum vt_clock clock; /* whose times the model's are; unstated: the engine's */
-    double pause_us;     /* of a client, where they are a client's */
+    enum vt_clock clock;     /* whose times the model's are; unstated: the engine's */
+    double pause_us;         /* of a client, where they are a client's */
+    double read_us, pass_us; /* of its frontend, as struct vt_front has them */
 };
 void vt_fit_profile(struct vt_buf *b, const struct vt_fit *f, const char *model,
                     const struct vt_fit_quality *q, const struct vt_fit_about *about);
@@ -262,9 +263,10 @@ struct vt_match_result {
     struct vt_buf model; /* {"kind", "params"}, as vt_fit_profile() takes it */
     /* Found by what waited, where no load states it; 0: not. */
     uint32_t max_num_seqs, num_gpu_blocks;
-    uint32_t block_size;        /* of those blocks */
-    enum vt_clock clock;        /* of all loads; unstated: they differ, or do not say */
-    double pause_us;            /* of closed loops' clients, by that clock */
+    uint32_t block_size;     /* of those blocks */
+    enum vt_clock clock;     /* of all loads; unstated: they differ, or do not say */
+    double pause_us;         /* of closed loops' clients, by that clock */
+    double read_us, pass_us; /* of a frontend that reads bursts first; 0: it does not */
     struct vt_match_load *load; /* names are borrowed from the match */
     size_t n;
     struct vt_crossval_row in,

@@ -110,16 +110,16 @@ static int simulate(struct attempt *a, const double *x, size_t load,
                     struct vt_err *err)
 {
     const struct match_load *l = &a->m->load[load];
+    const struct vt_front front = {.name = "none",
+                                   .client_us = l->pause_us,
+                                   .read_us = a->m->read_us,
+                                   .pass_us = a->m->pass_us};
     struct vt_profile p;
     int rc = open_model(a->kind, &a->hints, x, a->n_terms, &p, err);
 
     if (rc != VT_OK)
         return rc;
-    p.model->turnaround_us = l->pause_us;
-    p.model->turnaround_request_us = 0;
-    p.model->turnaround_next_us = 0;
-    p.model->turnaround_noise = 0;
-    rc = match_load_run(l, p.model, out, ends, err);
+    rc = match_load_run(l, p.model, &front, out, ends, err);
     vt_profile_close(&p);
     return rc;
 }
@@ -221,6 +221,17 @@ static struct match_hints look(const struct vt_match *m)
     if (!isfinite(h.itl_us))
         h.itl_us = fmax(h.ttft_us, 1);
     return h;
+}
+
+/* Whose times all loads have; unstated: they differ. */
+static enum vt_clock look_clock(const struct vt_match *m)
+{
+    enum vt_clock clock = m->load[0].w->meta.clock;
+
+    for (size_t i = 1; i < m->n; i++)
+        if (m->load[i].w->meta.clock != clock)
+            clock = VT_CLOCK_UNSTATED;
+    return clock;
 }
 
 /* Hints point into the attempt itself, which may have been copied. */
@@ -851,6 +862,35 @@ static int find_pool(struct search *s, struct vt_match_result *r, struct vt_err 
     return find_best(s, r, err);
 }
 
+/* ---- frontends that read bursts first ----------------------------------- */
+
+/* Python's does, as it was measured. It is believed in if all loads come out far better
+ * with it: many that come together have their first tokens later than any engine
+ * explains. Only a client sees it. */
+static int find_reading(struct search *s, struct vt_match_result *r, struct vt_err *err)
+{
+    static const double SHOWS = 0.8;
+    const struct match_kind *kind = s->best.kind;
+    const struct vt_front *python = vt_front_find("python");
+    struct attempt a = s->best;
+    int rc;
+
+    if (look_clock(s->m) != VT_CLOCK_CLIENT)
+        return VT_OK;
+    s->m->read_us = python->read_us;
+    s->m->pass_us = python->pass_us;
+    point_hints(&a);
+    rc = solve(&a, fine_slopes, VT_COUNT(fine_slopes), err);
+    if (rc != VT_OK || a.cost > SHOWS * s->best.cost) {
+        s->m->read_us = s->m->pass_us = 0;
+        return rc;
+    }
+    r->read_us = s->m->read_us;
+    r->pass_us = s->m->pass_us;
+    s->least = INFINITY;
+    return tell_and_try(s, (size_t)(kind - match_kinds), r, err);
+}
+
 /* ---- requests that nobody answered -------------------------------------- */
 
 /* Where requests failed or were aborted before a token the others had to share the
@@ -923,7 +963,9 @@ static int search_rounds(struct search *s, struct vt_match_result *r,
         r->load[odd].odd = true;
         rc = find_best(s, r, err);
     }
-    return rc == VT_OK ? widen(s, r, err) : rc;
+    if (rc == VT_OK)
+        rc = widen(s, r, err);
+    return rc == VT_OK ? find_reading(s, r, err) : rc;
 }
 
 static void put_medians(struct search *s, struct vt_match_result *r)
@@ -942,15 +984,6 @@ static void put_medians(struct search *s, struct vt_match_result *r)
     vt_crossval_sum(s->row, n, &r->out, &unused);
 }
 
-static void put_clock(const struct vt_match *m, struct vt_match_result *r)
-{
-    r->pause_us = look(m).pause_us;
-    r->clock = m->load[0].w->meta.clock;
-    for (size_t i = 1; i < m->n; i++)
-        if (m->load[i].w->meta.clock != r->clock)
-            r->clock = VT_CLOCK_UNSTATED;
-}
-
 static int finish(struct search *s, struct vt_match_result *r, struct vt_err *err)
 {
     double value[MATCH_TERMS];
@@ -961,7 +994,8 @@ static int finish(struct search *s, struct vt_match_result *r, struct vt_err *er
         r->load[i].out.name = s->m->load[i].name;
     }
     put_medians(s, r);
-    put_clock(s->m, r);
+    r->pause_us = look(s->m).pause_us;
+    r->clock = look_clock(s->m);
     refuse_poor_loads(s, r);
     refuse_unanswered(s, r);
     refuse_waiting(s, r);

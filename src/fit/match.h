@@ -43,6 +43,9 @@ struct vt_match {
     struct vt_fit_shape shape;
     struct match_load *load;
     size_t n, cap;
+    /* Of requests that come together a frontend reads all before the first goes on: for
+     * each, microseconds; 0: none does. */
+    double read_us, pass_us;
 };
 
 int match_load_open(struct match_load *l, const char *name, const struct vt_workload *w,
@@ -54,10 +57,10 @@ int match_load_measure(struct match_load *l, struct vt_err *err);
 struct match_ends { /* of one request */
     double ttft, e2e;
 };
-/* Simulates it. ends: NULL, or room for those of all requests. */
+/* Simulates it behind a frontend. ends: NULL, or room for those of all requests. */
 int match_load_run(const struct match_load *l, const struct vt_latency *model,
-                   struct match_numbers *out, struct match_ends *ends,
-                   struct vt_err *err);
+                   const struct vt_front *front, struct match_numbers *out,
+                   struct match_ends *ends, struct vt_err *err);
 
 /* ---- kinds of model ----------------------------------------------------- */
 

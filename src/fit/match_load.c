@@ -338,8 +338,8 @@ static int take_served(void *user, const struct vt_served *v, struct vt_err *err
 }
 
 int match_load_run(const struct match_load *l, const struct vt_latency *model,
-                   struct match_numbers *out, struct match_ends *ends,
-                   struct vt_err *err)
+                   const struct vt_front *front, struct match_numbers *out,
+                   struct match_ends *ends, struct vt_err *err)
 {
     struct run r = {.l = l, .s = {.first = VT_NEVER}, .ends = ends};
     struct vt_sim_sink sink = {.user = &r, .request = take_served};
@@ -349,6 +349,8 @@ int match_load_run(const struct match_load *l, const struct vt_latency *model,
                                .arrivals = l->w->arrivals,
                                .concurrency = l->w->concurrency,
                                .cached_as_measured = l->cached,
+                               .clock = VT_CLOCK_CLIENT,
+                               .frontend = front,
                                .sink = &sink};
     struct vt_summary summary;
     int rc = vt_sim_run(&spec, &summary, err);

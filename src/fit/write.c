@@ -171,6 +171,10 @@ static void put_client(struct vt_jw *j, const struct vt_fit_about *about)
     vt_jw_row(j, "frontend");
     vt_jw_str(j, "kind", "none");
     vt_jw_printf(j, "client_us", "%.1f", about->pause_us);
+    if (about->read_us > 0) {
+        vt_jw_printf(j, "read_us", "%.1f", about->read_us);
+        vt_jw_printf(j, "pass_us", "%.1f", about->pass_us);
+    }
     vt_jw_end(j);
 }
 

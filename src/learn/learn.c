@@ -289,7 +289,7 @@ static uint32_t held_up(const double *gap, size_t n, double late)
 
     for (size_t back = 2; back <= n; back++) {
         late_ones += gap[n - back] > late;
-        if (gap[n - back] > late && 8 * late_ones >= 7 * (back - 1))
+        if (gap[n - back] > late && 16 * late_ones >= 15 * (back - 1))
             most = back;
     }
     return (uint32_t)most;
@@ -539,7 +539,8 @@ static int measure_unseen(struct walk *w, struct vt_err *err)
         if (plan_rows[i].part != VT_LEARN_UNSEEN)
             continue;
         if ((rc = plan_one(w, &plan_rows[i], model, &q, err)) || !q ||
-            (rc = predict(&q->planned, &w->l->engine, model, &q->predicted, err)) ||
+            (rc = predict(&q->planned, &w->l->engine, model, &w->fitted.frontend,
+                          &q->predicted, err)) ||
             (rc = measure(w, q, false, err)))
             continue;
         q->error.name = q->name;
@@ -566,7 +567,8 @@ static int look_back(struct walk *w, struct vt_err *err)
         q->error = l->fit.load[k].in;
         q->error.name = q->name;
         q->odd = l->fit.load[k++].odd;
-        rc = predict(&q->planned, &l->engine, w->fitted.model, &q->predicted, err);
+        rc = predict(&q->planned, &l->engine, w->fitted.model, &w->fitted.frontend,
+                     &q->predicted, err);
     }
     return rc;
 }
@@ -586,8 +588,10 @@ static int fit_loads(struct walk *w, struct vt_err *err)
         return rc;
     vt_buf_printf(&b,
                   "{\"name\": \"learned\", \"clock\": \"%s\", \"frontend\": "
-                  "{\"kind\": \"none\", \"client_us\": %.1f}, \"model\": ",
-                  vt_clock_name(l->fit.clock), l->fit.pause_us);
+                  "{\"kind\": \"none\", \"client_us\": %.1f, \"read_us\": %.1f, "
+                  "\"pass_us\": %.1f}, \"model\": ",
+                  vt_clock_name(l->fit.clock), l->fit.pause_us, l->fit.read_us,
+                  l->fit.pass_us);
     vt_buf_str(&b, l->fit.model.data);
     vt_buf_str(&b, "}");
     rc = b.failed ? vt_nomem(err)

@@ -7,10 +7,13 @@
 #include "sim/sim.h"
 
 int predict(const struct vt_workload *w, const struct vt_meta *engine,
-            const struct vt_latency *model, struct vt_summary *out, struct vt_err *err)
+            const struct vt_latency *model, const struct vt_front *front,
+            struct vt_summary *out, struct vt_err *err)
 {
     struct vt_sim_spec spec = {.workload = w,
                                .model = model,
+                               .clock = VT_CLOCK_CLIENT,
+                               .frontend = front,
                                .arrivals = w->arrivals,
                                .concurrency = w->concurrency};
 
@@ -58,7 +61,7 @@ static int find_rate(const struct plan_row *p, const struct plan_sizes *s,
     n = 4 * (size_t)plan_concurrency(&closed, s);
     rc = make_load(&w, &closed, s, n > 24 ? n : 24, 0, seed, err);
     if (rc == VT_OK)
-        rc = predict(&w, engine, model, &out, err);
+        rc = predict(&w, engine, model, NULL, &out, err);
     vt_workload_free(&w);
     *rate = rc == VT_OK ? out.req_per_s : 0;
     return rc;

@@ -4,12 +4,12 @@
 
 #include "learn/plan.h"
 
-/* The engine that a server's limits describe. Times are those of the model's clock: of
- * what was learned the client's, with its pause between the requests of a closed loop.
+/* The engine that a server's limits describe. Times are the client's: `front` has its
+ * pause between the requests of a closed loop, and how bursts are read; NULL: neither.
  */
 int predict(const struct vt_workload *w, const struct vt_meta *engine,
-            const struct vt_latency *model, struct vt_summary *out,
-            struct vt_err *err) VT_MUST_CHECK;
+            const struct vt_latency *model, const struct vt_front *front,
+            struct vt_summary *out, struct vt_err *err) VT_MUST_CHECK;
 
 /* Makes a row's load so long that the model needs s->seconds for it. *out is zeroed. */
 int predict_size(struct vt_workload *out, const struct plan_row *p,

@@ -56,6 +56,11 @@ void vt_learn_table(struct vt_buf *b, const struct vt_learn *l)
     vt_buf_printf(b,
                   "clock     %s: times hold what the frontend and the way to it add\n",
                   vt_clock_name(l->fit.clock));
+    if (l->fit.read_us > 0)
+        vt_buf_printf(b,
+                      "frontend  reads what comes together before the first goes on, "
+                      "%.0f us each\n",
+                      l->fit.read_us + l->fit.pass_us);
     put_rows(b, l, VT_LEARN_FITTED, "what it was made from: error of the model, %");
     vt_crossval_put(b, NAMES, &l->fit.in, "");
     put_rows(b, l, VT_LEARN_UNSEEN,
@@ -136,6 +141,7 @@ void vt_learn_json(struct vt_buf *b, const struct vt_learn *l)
     vt_jw_str(&j, "model_kind", l->fit.kind);
     vt_jw_str(&j, "clock", vt_clock_name(l->fit.clock));
     vt_jw_printf(&j, "client_pause_us", "%.1f", l->fit.pause_us);
+    vt_jw_printf(&j, "frontend_read_us", "%.1f", l->fit.read_us + l->fit.pass_us);
     put_learned(&j, l);
     if (l->refusal[0])
         vt_jw_str(&j, "refused", l->refusal);
@@ -155,7 +161,9 @@ int vt_learn_profile(struct vt_buf *b, const struct vt_learn *l, const char *nam
                                  .forced = l->refusal[0] ? l->refusal : NULL,
                                  .made_by = "vtwin learn " VT_VERSION,
                                  .clock = l->fit.clock,
-                                 .pause_us = l->fit.pause_us};
+                                 .pause_us = l->fit.pause_us,
+                                 .read_us = l->fit.read_us,
+                                 .pass_us = l->fit.pass_us};
     struct vt_fit *f = NULL;
     struct vt_buf learned = {0};
     struct vt_jw j;

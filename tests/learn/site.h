@@ -29,6 +29,7 @@ struct site {
     /* Of a thread that reads prompts and hands out tokens: those that are there while
      * it reads come when it has read. Only where arrivals are planned. */
     double read_us, read_ktoken_us;
+    const char *frontend; /* a known one stands before it; NULL: none does */
     /* what befalls it, from or at the n-th load on; 0: never */
     uint32_t fails_at, others_at, slower_from, slower_at, stall_at, drafts_at;
     double slower;   /* times as slow */
@@ -168,6 +169,10 @@ static inline int site_measure(void *user, const struct vt_learn_ask *ask,
     }
     vt_engine_config_init(&spec.engine);
     spec.engine.seed = s->noise_seed;
+    if (s->frontend) {
+        spec.clock = VT_CLOCK_CLIENT;
+        spec.frontend = vt_front_find(s->frontend);
+    }
     spec.engine.num_gpu_blocks = s->blocks;
     spec.engine.max_num_seqs = s->seqs;
     spec.engine.max_num_batched_tokens = s->budget;

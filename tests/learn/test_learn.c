@@ -355,6 +355,48 @@ static void a_profile_states_the_clients_clock_and_pause(void **state)
     let_go(&x);
 }
 
+/* ---- frontends ---------------------------------------------------------- */
+
+/* Of requests that come together Python's frontend reads all before the first goes on:
+ * their first tokens are later than any engine's model says. */
+static struct front {
+    const char *name, *frontend;
+    bool reads;
+} fronts[] = {
+    {"a frontend that reads bursts first is found", "python", true},
+    {"one that does not is not taken for one", "vllm-rs", false},
+};
+
+static void a_frontend_that_reads_bursts_first_is_found(void **state)
+{
+    const struct front *f = *state;
+    struct site s = {.model = "linear:base=9000,decode=150,prefill_token=12",
+                     .blocks = 4000,
+                     .seqs = 64,
+                     .budget = 8192,
+                     .tells = true,
+                     .frontend = f->frontend};
+    struct vt_profile p = {0};
+    struct vt_buf b = {0};
+    struct learned x;
+
+    learn_from(&x, &s, "linear", 20, 24);
+    if (x.rc != VT_OK || vt_learn_profile(&b, &x.l, "p", NULL, &x.err) != VT_OK ||
+        vt_profile_parse(&p, "p", b.data, b.len, &x.err) != VT_OK)
+        fail_msg("%s", x.err.msg);
+    assert_float_equal(p.frontend.read_us, x.l.fit.read_us, 0.1);
+    if (f->reads)
+        assert_float_equal(p.frontend.read_us, vt_front_find("python")->read_us, 1);
+    else
+        assert_float_equal(p.frontend.read_us, 0, 0);
+    within(&x.l, "E2E", x.l.median.e2e, 3);
+    within(&x.l, "TTFT", x.l.median.ttft, 5);
+    within(&x.l, "ITL", x.l.median.itl, 3);
+    vt_profile_close(&p);
+    vt_buf_free(&b);
+    let_go(&x);
+}
+
 /* ---- what is refused ---------------------------------------------------- */
 
 static struct refusal {
@@ -427,9 +469,10 @@ int main(void)
         R = VT_COUNT(refusals),
         C = VT_COUNT(choices),
         B = VT_COUNT(budgets),
+        F = VT_COUNT(fronts),
         ONES = 3
     };
-    struct CMUnitTest tests[T + M + R + C + ONES + B] = {
+    struct CMUnitTest tests[T + M + R + C + ONES + B + F] = {
         [T + M + R + C] = cmocka_unit_test(a_server_that_contradicts_itself_is_refused),
         [T + M + R + C + 1] =
             cmocka_unit_test(a_profile_states_the_clients_clock_and_pause),
@@ -442,6 +485,12 @@ int main(void)
             (struct CMUnitTest){.name = budgets[i].name,
                                 .test_func = the_budget_is_found,
                                 .initial_state = &budgets[i]};
+
+    for (size_t i = 0; i < F; i++)
+        tests[T + M + R + C + ONES + B + i] = (struct CMUnitTest){
+            .name = fronts[i].name,
+            .test_func = a_frontend_that_reads_bursts_first_is_found,
+            .initial_state = &fronts[i]};
 
     for (size_t i = 0; i < C; i++)
         tests[T + M + R + i] = (struct CMUnitTest){.name = choices[i].name,

@@ -479,6 +479,8 @@ static int write_profile(struct fit_job *j, const struct fit_options *o,
     put_found_limits(j, &about);
     about.clock = j->matched.clock;
     about.pause_us = j->matched.pause_us;
+    about.read_us = j->matched.read_us;
+    about.pass_us = j->matched.pass_us;
     vt_fit_profile(&b, j->fit, j->model.data,
                    o->model > 0 || j->match ? NULL : &j->quality, &about);
     rc = vt_write_file(o->out, &b, err);
