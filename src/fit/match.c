@@ -319,7 +319,7 @@ struct search {
     double least;
     double *best_without;
     struct tried *tried; /* of each kind: in this round, or else in one before */
-    bool mixture_sought;
+    bool form_sought;
     double pool_tokens; /* of a KV cache that nobody states; 0: none shows */
 };
 
@@ -500,16 +500,15 @@ static bool cannot_be_better(const struct search *s)
 }
 
 /* Once, where steps are tried at all and nobody says what model it is. */
-static int seek_mixture(struct search *s, const struct match_kind *k,
-                        struct vt_err *err)
+static int seek_form(struct search *s, const struct match_kind *k, struct vt_err *err)
 {
     const struct vt_fit_shape *shape = &s->m->shape;
 
-    if (k->starts != MATCH_REBUILT || s->mixture_sought || shape->experts > 0 ||
+    if (k->starts != MATCH_REBUILT || s->form_sought || shape->experts > 0 ||
         shape->context_us > 0 || (s->o->kind && strcmp(s->o->kind, k->name) != 0))
         return VT_OK;
-    s->mixture_sought = true;
-    return match_find_mixture(s->m, s->load_weight, err);
+    s->form_sought = true;
+    return match_find_form(s->m, s->load_weight, err);
 }
 
 /* The best one of the round before is the first: others give up sooner. */
@@ -529,7 +528,7 @@ static int find_best(struct search *s, struct vt_match_result *r, struct vt_err 
             continue;
         if (k->starts != MATCH_ALONE && cannot_be_better(s))
             break;
-        rc = seek_mixture(s, k, err);
+        rc = seek_form(s, k, err);
         if (rc == VT_OK)
             rc = tell_and_try(s, i, r, err);
     }

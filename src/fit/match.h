@@ -102,10 +102,9 @@ struct match_kind {
 int match_rebuild(const struct vt_match *m, const double *load_weight,
                   struct vt_step_params *out, bool *found, struct vt_err *err);
 
-/* Whether rebuilt steps are those of a mixture of experts, where nobody says so: puts
- * the experts into m->shape. */
-int match_find_mixture(struct vt_match *m, const double *load_weight,
-                       struct vt_err *err);
+/* Whether rebuilt steps are those of a mixture of experts, or of kernels with tiles to
+ * fill, where nobody says so: puts it into m->shape. */
+int match_find_form(struct vt_match *m, const double *load_weight, struct vt_err *err);
 
 extern const struct match_kind match_kinds[];
 extern const size_t match_n_kinds;

@@ -442,12 +442,13 @@ static void says_why_it_refuses(void **state)
 static struct mixture {
     const char *name, *model;
     double least, most; /* share of the experts that a token may be found to meet */
+    bool tiles;         /* that rows have to fill */
 } mixtures[] = {
-    {"steps of a dense model are not a mixture's", STEPS, 0, 0},
+    {"steps of a dense model are not a mixture's", STEPS, 0, 0, false},
+    {"tiles that rows have to fill show in rebuilt steps", STEPS ",fill_row=25", 0, 0,
+     true},
     {"128 experts show in rebuilt steps",
-     STEPS ",experts=128,experts_per_token=8,expert=12000", 1.0 / 16, 1.0 / 16},
-    {"8 experts show in rebuilt steps",
-     STEPS ",experts=8,experts_per_token=2,expert=12000", 1.0 / 8, 1.0 / 4},
+     STEPS ",experts=128,experts_per_token=8,expert=12000", 1.0 / 16, 1.0 / 16, false},
 };
 
 static void experts_show_in_rebuilt_steps(void **state)
@@ -470,11 +471,12 @@ static void experts_show_in_rebuilt_steps(void **state)
         vt_steps_free(&rec.steps);
         assert_int_equal(vt_match_add(m, "load", &w[i], &err), VT_OK);
     }
-    assert_int_equal(match_find_mixture(m, weight, &err), VT_OK);
+    assert_int_equal(match_find_form(m, weight, &err), VT_OK);
     if (m->shape.experts > 0)
         share = m->shape.experts_per_token / m->shape.experts;
     if (share < t->least || share > t->most)
         fail_msg("%g of the experts", share);
+    assert_int_equal(m->shape.fill_us > 0, t->tiles);
     vt_match_free(m);
     vt_latency_close(model);
     for (size_t i = 0; i < N_MINE; i++)
