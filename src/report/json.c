@@ -62,7 +62,7 @@ static void put_members(struct vt_jw *j, const struct vt_summary *s, bool measur
     put_number(j, "total_tok_per_s", s->total_tok_per_s);
     vt_jw_u64(j, "prompt_tokens", s->prompt_tokens);
     vt_jw_u64(j, "output_tokens", s->output_tokens);
-    for (size_t row = 0; row < (measured ? VT_N_MEASURED : VT_N_STATS); row++)
+    for (size_t row = 0; row < (measured ? vt_stats_measured(s) : VT_N_STATS); row++)
         put_parts(j, row, s, NULL);
     if (measured) {
         put_number(j, "prefix_hit_rate", s->prefix_hit_rate);
@@ -109,7 +109,7 @@ void vt_compare_json(struct vt_buf *b, const struct vt_summary *predicted,
     if (predicted->in_sample)
         vt_jw_bool(&j, "in_sample", true);
     vt_jw_map(&j, "error_percent");
-    for (size_t row = 0; row < VT_N_MEASURED; row++)
+    for (size_t row = 0; row < vt_stats_measured(measured); row++)
         put_parts(&j, row, predicted, measured);
     for (size_t i = 0; i < VT_N_SCALARS; i++)
         put_number(

@@ -92,7 +92,7 @@ int vt_summary_measured(struct vt_summary *s, const struct vt_workload *w,
  * none can forget a metric. */
 enum {
     VT_N_STATS = 5,
-    VT_N_MEASURED = 4, /* of them, the first ones are known of measured requests too */
+    VT_N_MEASURED = 4, /* of them, the first ones are known of all measured requests */
     VT_N_PARTS = 5,
     VT_N_SCALARS = 5,
 };
@@ -133,6 +133,12 @@ static inline double vt_scalar_of(const struct vt_summary *s, size_t scalar)
     const double *v = (const void *)((const char *)s + vt_scalars[scalar].offset);
 
     return *v;
+}
+
+/* How many rows are compared: queue times are not known of all that was measured. */
+static inline size_t vt_stats_measured(const struct vt_summary *measured)
+{
+    return measured->queue.n > 0 ? VT_N_STATS : VT_N_MEASURED;
 }
 
 /* Of predicted against measured; NAN when that has no meaning. */

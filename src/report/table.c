@@ -82,7 +82,7 @@ void vt_compare_table(struct vt_buf *b, const struct vt_summary *predicted,
 {
     vt_buf_printf(b, "%-22s %14s %14s %10s\n", "metric", "predicted",
                   measured->simulated ? "simulated" : "measured", "error");
-    for (size_t row = 0; row < VT_N_MEASURED; row++)
+    for (size_t row = 0; row < vt_stats_measured(measured); row++)
         for (size_t p = 0; p < VT_N_PARTS; p++)
             put_compared(b, vt_stat_rows[row].label, vt_parts[p].key, "ms",
                          vt_part_of(vt_stat_of(predicted, row), p),

@@ -207,7 +207,8 @@ int trace_build_measured(struct trace_build *b, vt_ns ttft_ns, uint32_t cached_t
     w->measured[w->n - 1] = (struct vt_measured){.ttft_ns = ttft_ns,
                                                  .e2e_ns = ttft_ns,
                                                  .first_gap = w->n_gaps,
-                                                 .cached_tokens = cached_tokens};
+                                                 .cached_tokens = cached_tokens,
+                                                 .queue_ns = -1};
     return VT_OK;
 }
 

@@ -54,6 +54,7 @@ struct vt_measured {
     size_t first_gap; /* into vt_workload.gap */
     uint32_t n_gaps;  /* output chunks after the first */
     uint32_t cached_tokens;
+    vt_ns queue_ns; /* arrival to first scheduled; -1: not known */
 };
 
 /* How arrivals are made from the list. */
@@ -520,6 +521,20 @@ struct vt_otlp_kv {             /* one KV-cache event */
     uint64_t step;
     vt_ns at_ns; /* VT_NEVER: not known */
     uint32_t blocks;
+    bool to_gpu;       /* a transfer that loads; others store */
+    uint64_t transfer; /* joins a transfer's two events; 0: not stated */
+    vt_ns took_ns;     /* of a completed transfer; -1: its beginning was not seen */
+};
+
+/* What the scheduler said of its state when it had made a step, whether or not the
+ * step's end is known. */
+struct vt_otlp_batch {
+    uint64_t step;
+    vt_ns start_ns;
+    uint32_t running, waiting; /* after scheduling */
+    uint32_t tokens;           /* scheduled; 0: not stated, or none */
+    uint32_t blocks, free_blocks;
+    double kv_usage;
 };
 
 /* What one engine process told, or all of upstream's llm_request spans. Times count
@@ -534,6 +549,8 @@ struct vt_otlp_capture {
     size_t shared_gaps;      /* gaps of `work` that are even shares of a longer time */
     struct vt_journey *journey; /* sorted by arrival */
     size_t n_journeys;
+    struct vt_otlp_batch *batch; /* all steps, by their ids */
+    size_t n_batches;
     struct vt_otlp_kv *kv; /* those with a step, by step */
     size_t n_kv;
 };

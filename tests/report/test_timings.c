@@ -212,12 +212,17 @@ static void measured_requests_use_the_same_definitions(void **state)
         {.id = "b", .arrival_ns = VT_SEC, .prompt_tokens = 60, .output_tokens = 5},
     };
     struct vt_measured measured[2] = {
-        {.ttft_ns = 30 * VT_MS, .e2e_ns = 50 * VT_MS, .first_gap = 0, .n_gaps = 2},
+        {.ttft_ns = 30 * VT_MS,
+         .e2e_ns = 50 * VT_MS,
+         .first_gap = 0,
+         .n_gaps = 2,
+         .queue_ns = -1},
         {.ttft_ns = 50 * VT_MS,
          .e2e_ns = 70 * VT_MS,
          .first_gap = 2,
          .n_gaps = 1, /* a chunk of four tokens is one gap */
-         .cached_tokens = 48},
+         .cached_tokens = 48,
+         .queue_ns = 3 * VT_MS},
     };
     vt_ns gaps[3] = {8 * VT_MS, 12 * VT_MS, 20 * VT_MS};
     struct vt_workload w = {
@@ -233,7 +238,8 @@ static void measured_requests_use_the_same_definitions(void **state)
     assert_true(s.ttft.mean == 40 && s.e2e.mean == 60 && s.itl.p50 == 12);
     assert_true(s.tpot.mean == 7.5); /* 10 and 5 */
     assert_true(s.duration_s == 1.07);
-    assert_int_equal(s.queue.n, 0);
+    assert_int_equal(s.queue.n, 1); /* of the other it is not known */
+    assert_true(s.queue.mean == 3);
     assert_int_equal(s.cached_tokens, 48);
 }
 

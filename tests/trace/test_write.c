@@ -189,6 +189,7 @@ static void write_all(struct vt_buf *b, const struct vt_workload *w)
 
             s.ttft_ns = m->ttft_ns;
             s.cached_tokens = m->cached_tokens;
+            s.queue_ns = m->queue_ns;
             s.n_gaps = m->n_gaps;
             s.gap = m->n_gaps ? w->gap + m->first_gap : NULL;
             s.gap_tokens = w->gap_tokens ? w->gap_tokens + m->first_gap : NULL;

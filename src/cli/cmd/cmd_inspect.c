@@ -9,9 +9,13 @@ const char *inspect_trace(const struct opt_args *a, struct cli_report *r)
     return cli_report_trace(a->operand[1], r);
 }
 
-const char *inspect_steps(const struct inspect_options *o, const struct cli_report *r)
+const char *inspect_steps(const struct inspect_options *o, const struct cli_report *r,
+                          const char *trace)
 {
-    return o->steps ? o->steps : r->steps[0] ? r->steps : NULL;
+    return o->steps                   ? o->steps
+           : r->steps[0]              ? r->steps
+           : inspect_has_steps(trace) ? trace
+                                      : NULL;
 }
 
 static int inspect_stats(const struct opt_args *a, struct vt_err *err)
@@ -27,6 +31,8 @@ static int inspect_stats(const struct opt_args *a, struct vt_err *err)
         rc = vt_view_records(&v, &r, err);
     if (rc == VT_OK)
         rc = o->json ? vt_load_json(&b, &v, r.source, err) : vt_load_table(&b, &v, err);
+    if (rc == VT_OK && !o->json && inspect_is_spans(r.source))
+        rc = inspect_spans_kv(r.source, &b, err);
     rc = cli_print_end(&b, rc, err);
     vt_view_free(&v);
     vt_records_free(&r);
@@ -78,7 +84,8 @@ static int inspect_perfetto(const struct opt_args *a, struct vt_err *err)
 {
     const struct inspect_options *o = a->options;
     struct cli_report report;
-    const char *trace = inspect_trace(a, &report), *steps = inspect_steps(o, &report);
+    const char *trace = inspect_trace(a, &report),
+               *steps = inspect_steps(o, &report, trace);
     struct vt_records r = {0};
     struct vt_steps s = {0};
     struct vt_buf b = {0};
@@ -128,7 +135,8 @@ enum {
     SEEDS = 64
 };
 
-static const char *const kinds[] = {"trace", "steps", "workload", "profile", NULL};
+static const char *const kinds[] = {"trace",   "steps", "workload",
+                                    "profile", "otlp",  NULL};
 
 #define OPT_T struct inspect_options
 static const struct opt_row rows[] = {
@@ -205,7 +213,8 @@ const struct opt_command cmd_inspect = {
         "validate   checks a trace, step log, workload or profile; names bad lines\n"
         "calibrate  captured against modelled TTFT, gaps and totals; exit 1 if too "
         "far\n"
-        "convert    traces of vtwin, vllm-vcr and BLIS, request lists; reports of\n"
+        "convert    traces of vtwin, vllm-vcr and BLIS, request lists, spans; reports "
+        "of\n"
         "           guidellm, inference-perf, AIPerf and vllm bench to traces\n"
         "plot       figures of a capture beside models (needs gnuplot)\n"
         "perfetto   a Chrome trace of requests and steps, for ui.perfetto.dev\n"

@@ -1,7 +1,7 @@
 /* cmd_inspect_validate.c - vtwin inspect validate: is a file what it should be? */
 #include "cli/cmd/inspect.h"
 
-enum kind { TRACE, STEPS, WORKLOAD, PROFILE };
+enum kind { TRACE, STEPS, WORKLOAD, PROFILE, SPANS };
 
 /* ---- lines ------------------------------------------------------------ */
 
@@ -165,11 +165,15 @@ static int kind_of(const char *path, int *kind, bool *foreign, struct vt_err *er
     if (rc != VT_OK)
         return rc;
     *foreign = file == VT_FILE_FOREIGN;
-    if (file == VT_FILE_STATS || file == VT_FILE_SPANS)
-        return vt_fail(
-            err, VT_EINPUT,
-            "%s: %s, which `vtwin fit` reads; there is no check for them", path,
-            file == VT_FILE_STATS ? "scheduler statistics" : "OpenTelemetry spans");
+    if (file == VT_FILE_STATS)
+        return vt_fail(err, VT_EINPUT,
+                       "%s: scheduler statistics, which `vtwin fit` reads; there is no "
+                       "check for them",
+                       path);
+    if (file == VT_FILE_SPANS) {
+        *kind = SPANS;
+        return VT_OK;
+    }
     if (file != VT_FILE_OTHER) {
         *kind = file == VT_FILE_STEPS ? STEPS : TRACE;
         return VT_OK;
@@ -198,6 +202,7 @@ int inspect_validate(const struct opt_args *a, struct vt_err *err)
     if (rc == VT_OK && o->all && !foreign && (kind == TRACE || kind == STEPS))
         rc = check_all(path, (enum kind)kind, err);
     if (rc == VT_OK)
-        rc = check[kind](path, &b, err);
+        rc = kind == SPANS ? inspect_spans_check(path, o->all, &b, err)
+                           : check[kind](path, &b, err);
     return cli_print_end(&b, rc, err);
 }

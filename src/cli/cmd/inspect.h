@@ -18,10 +18,11 @@ struct inspect_options {
     struct cli_files files;
 };
 
-/* The capture that is asked for, and its steps if they are: of a report of simulate
- * both are there. Good until *r goes. */
+/* The capture that is asked for, and its steps if they are: of a report of simulate,
+ * and of spans, both are there. Good until *r goes. */
 const char *inspect_trace(const struct opt_args *a, struct cli_report *r);
-const char *inspect_steps(const struct inspect_options *o, const struct cli_report *r);
+const char *inspect_steps(const struct inspect_options *o, const struct cli_report *r,
+                          const char *trace);
 
 /* ---- running models over a capture (cmd_inspect_run.c) ---------------- */
 
@@ -79,6 +80,17 @@ struct inspect_loads {
 int inspect_loads_open(struct inspect_loads *l, const struct opt_args *a,
                        struct vt_err *err) VT_MUST_CHECK;
 void inspect_loads_close(struct inspect_loads *l);
+
+/* ---- spans (cmd_inspect_spans.c) -------------------------------------- */
+
+/* Whether the file holds OpenTelemetry spans. */
+bool inspect_is_spans(const char *path);
+bool inspect_has_steps(const char *path); /* and steps among them */
+/* What they tell and lack: spans, requests, steps, malformed ones. */
+int inspect_spans_check(const char *path, bool all, struct vt_buf *b,
+                        struct vt_err *err);
+/* KV-cache events by step, if there are any. */
+int inspect_spans_kv(const char *path, struct vt_buf *b, struct vt_err *err);
 
 /* ---- subcommands ------------------------------------------------------ */
 

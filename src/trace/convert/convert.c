@@ -15,13 +15,14 @@ static const struct convert_format formats[] = {
     {"inference-perf", .tree = convert_lifecycle_tree},
     {"vllm-bench", .tree = convert_bench_tree},
     {"aiperf", .report = convert_read_aiperf},
+    {"otlp", .read = vt_records_load},
     {"azure", .read = convert_read_workload},
     {"mooncake", .read = convert_read_workload},
 };
 
 const char *const vt_convert_readers[] = {
-    "vtwin",      "vcr",    "tracev2", "csv",      "guidellm", "inference-perf",
-    "vllm-bench", "aiperf", "azure",   "mooncake", NULL};
+    "vtwin",      "vcr",    "tracev2", "csv",   "guidellm", "inference-perf",
+    "vllm-bench", "aiperf", "otlp",    "azure", "mooncake", NULL};
 const char *const vt_convert_writers[] = {"vtwin", "vcr",           "tracev2", "csv",
                                           "vidur", "llmservingsim", NULL};
 
@@ -42,7 +43,6 @@ static const struct {
      "AIPerf's raw payloads; what single requests took is in profile_export.jsonl"},
     {"req_per_s", "ttft_ms",
      "a summary of vtwin simulate; single requests are in requests.jsonl"},
-    {"resourceSpans", NULL, "OpenTelemetry spans, which `vtwin fit` reads"},
     {"sched_ms", NULL, "a step log, which `vtwin fit` reads"},
     {"ts_ms", "scheduler",
      "scheduler statistics, which `vtwin fit` reads beside their trace"},
@@ -66,6 +66,8 @@ const char *convert_recognise_tree(const struct vt_node *root, const char **why)
                                                                       : NULL;
     if (root->kind != VT_MAP || (*why = what_else(root)))
         return NULL;
+    if (vt_get(root, "resourceSpans"))
+        return "otlp";
     if (vt_get(root, "benchmarks"))
         return "guidellm";
     if (vt_get(root, "ttfts") || vt_get(root, "mean_ttft_ms") ||

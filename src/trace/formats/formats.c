@@ -1,5 +1,6 @@
 /* formats.c - choosing a trace's format. */
 #include "trace/formats/formats.h"
+#include "trace/otlp/otlp.h"
 
 /* To add a format: write <name>.c, add a row here, describe it in
  * docs/trace-format.md and add a case to tests/trace/test_trace_load.c. The first
@@ -14,6 +15,7 @@ struct file_feed {
     struct trace_feed feed;
     struct trace_reader r;
     struct vt_lines *own; /* NULL: the lines are another's */
+    struct vt_buf text;   /* of those lines, where they are no file's */
     const struct trace_format *format;
     void *state; /* the format's */
 };
@@ -54,6 +56,7 @@ static void close_file(struct trace_feed *feed)
 
     trace_build_free(&feed->b);
     vt_lines_close(f->own);
+    vt_buf_free(&f->text);
     free(f->state);
     free(f);
 }
@@ -89,16 +92,21 @@ int trace_file_open(struct trace_feed **out, struct vt_workload *w, const char *
                     enum trace_rows rows, struct vt_err *err)
 {
     struct vt_lines *lines;
-    int rc = vt_lines_open(&lines, path, err);
+    struct vt_buf text = {0};
+    int rc = rows == TRACE_ROWS_TRACE
+                 ? otlp_lines_open(&lines, &text, path, OTLP_AS_TRACE, err)
+                 : vt_lines_open(&lines, path, err);
 
     *out = NULL;
-    if (rc != VT_OK)
-        return rc;
-    rc = open_lines(out, w, lines, rows, err);
-    if (*out)
+    if (rc == VT_OK)
+        rc = open_lines(out, w, lines, rows, err);
+    if (*out) {
         ((struct file_feed *)*out)->own = lines;
-    else
-        vt_lines_close(lines);
+        ((struct file_feed *)*out)->text = text;
+        return rc;
+    }
+    vt_lines_close(lines);
+    vt_buf_free(&text);
     return rc;
 }
 

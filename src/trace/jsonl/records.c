@@ -1,7 +1,9 @@
 /* records.c - a trace as records: reading them, names, order, concurrency. */
 #include "trace/jsonl/jsonl.h"
+#include "trace/otlp/otlp.h"
 
-const struct vt_record records_nothing = {.arrival_ns = -1, .ttft_ns = -1};
+const struct vt_record records_nothing = {
+    .arrival_ns = -1, .ttft_ns = -1, .queue_ns = -1};
 
 int records_init(struct vt_records *r, const char *source, struct vt_err *err)
 {
@@ -212,5 +214,5 @@ int records_read(void *records, struct vt_lines *lines, struct vt_err *err)
 int vt_records_load(struct vt_records *r, const char *path, struct vt_err *err)
 {
     *r = (struct vt_records){0};
-    return trace_load(r, path, records_read, err);
+    return otlp_load_as(r, path, OTLP_AS_TRACE, records_read, err);
 }

@@ -307,7 +307,8 @@ int jsonl_read_row(struct vt_record *q, struct vt_arena *a, const struct vt_node
     if ((ctx &&
          ((rc = read_u32_list(&r, running, "itl_ctx", 0, &q->gap_running, err)) ||
           (rc = read_u32_list(&r, prefill, "itl_ctx", 0, &q->gap_prefill, err)))) ||
-        (rc = jsonl_get_ms(row, "ttft_ms", &q->ttft_ns, err)))
+        (rc = jsonl_get_ms(row, "ttft_ms", &q->ttft_ns, err)) ||
+        (rc = jsonl_get_ms(row, "queue_ms", &q->queue_ns, err)))
         return rc;
     if (q->ttft_ns < 0)
         q->n_gaps = 0; /* half a measurement */

@@ -6,6 +6,7 @@
  *
  * Ids are kept as they stand: recorders write "?" for a request they could not name. */
 #include "trace/jsonl/jsonl.h"
+#include "trace/otlp/otlp.h"
 
 #define STEPS_MAX UINT32_C(200000000) /* of one file */
 
@@ -148,7 +149,7 @@ int trace_read_steps(void *steps, struct vt_lines *lines, struct vt_err *err)
 int vt_steps_load(struct vt_steps *s, const char *path, struct vt_err *err)
 {
     *s = (struct vt_steps){0};
-    return trace_load(s, path, trace_read_steps, err);
+    return otlp_load_as(s, path, OTLP_AS_STEPS, trace_read_steps, err);
 }
 
 void vt_steps_free(struct vt_steps *s)

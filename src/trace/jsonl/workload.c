@@ -68,6 +68,8 @@ static int add_timings(struct trace_build *b, const struct vt_record *q,
     if (b->untimed)
         return VT_OK;
     rc = trace_build_measured(b, q->ttft_ns, q->cached_tokens, err);
+    if (rc == VT_OK)
+        b->w->measured[b->w->n - 1].queue_ns = q->queue_ns;
     b->w->n_by_mean += q->by_mean && q->n_gaps > 1; /* the mean of one is itself */
     for (uint32_t i = 0; i < q->n_gaps && rc == VT_OK; i++)
         rc = vt_within(err,

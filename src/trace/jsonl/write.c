@@ -149,10 +149,13 @@ static void put_field(struct vt_jw *j, const struct vt_record *q, enum field f,
     case CONCURRENCY:
         if (q->concurrency)
             vt_jw_u64(j, "concurrency", q->concurrency);
+        if (q->queue_ns > 0)
+            vt_jw_ms(j, "queue_ms", q->queue_ns);
         break;
     case QUEUE:
         vt_jw_u64(j, "concurrency", q->concurrency);
-        vt_jw_ms(j, "queue_ms", q->queue_ns);
+        if (q->queue_ns >= 0)
+            vt_jw_ms(j, "queue_ms", q->queue_ns);
         if (q->preemptions)
             vt_jw_u64(j, "preemptions", q->preemptions);
         break;

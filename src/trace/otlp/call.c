@@ -96,6 +96,10 @@ static int add_request(struct calls *s, const struct otlp_call *call, const char
     if ((rc = trace_build_own(&s->b, call->prompt, err)) ||
         (rc = trace_build_measured(&s->b, token[0].at_ns, 0, err)))
         return rc;
+    /* All that passed before the prefill, as queue times of journeys count. */
+    if (call->prefill_s >= 0 && call->prefill_s <= call->ttft_s)
+        s->b.w->measured[s->b.w->n - 1].queue_ns =
+            otlp_ns_from_s(call->ttft_s - call->prefill_s);
     return otlp_add_gaps(&s->b, token, call->output > 1 ? 2 : 1, &s->c->shared_gaps,
                          err);
 }

@@ -1,7 +1,9 @@
 /* kv.c - KV-cache events: among a span's events, or in batches as a subscriber to
  * vLLM's KV events writes them, one a line:
  *
- *     [1794714579.9, [["CacheStoreCommitted", "req", "CPU", 4, 17], ...], null, 17]
+ *     [1794714579.9, [["CacheStoreCommitted", "req", "CPU", 4, 17],
+ *                     ["TransferInitiated", 7, "req", "GPU", "CPU", 4, 17], ...], null,
+ * 17]
  *
  * or the same as "decoded" of an object. They meet steps by the step id. */
 #include "trace/otlp/otlp.h"
@@ -10,13 +12,29 @@
 struct layout {
     const char *name;
     uint32_t blocks, step;
+    uint32_t transfer, to; /* 0: it has none */
 };
 
 static const struct layout layouts[] = {
-    [VT_KV_STORE_COMMITTED] = {"CacheStoreCommitted", 3, 4},
-    [VT_KV_TRANSFER_INITIATED] = {"TransferInitiated", 5, 6},
-    [VT_KV_TRANSFER_COMPLETED] = {"TransferCompleted", 5, 7},
+    [VT_KV_STORE_COMMITTED] = {"CacheStoreCommitted", 3, 4, 0, 0},
+    [VT_KV_TRANSFER_INITIATED] = {"TransferInitiated", 5, 6, 1, 4},
+    [VT_KV_TRANSFER_COMPLETED] = {"TransferCompleted", 5, 7, 1, 4},
 };
+
+/* Ids are numbers or texts; both of a transfer's events have the same. */
+static uint64_t transfer_of(const struct vt_node *n)
+{
+    uint64_t number;
+
+    if (n->kind == VT_STR)
+        return vt_hash_bytes(n->u.str, n->n, 1) | 1;
+    return vt_node_u64(n, INT64_MAX, &number) ? vt_hash2(number, 2) | 1 : 0;
+}
+
+static bool is_gpu(const char *medium)
+{
+    return strcmp(medium, "GPU") == 0 || strcmp(medium, "gpu") == 0;
+}
 
 static enum vt_otlp_kv_event find_kind(const char *name)
 {
@@ -44,6 +62,22 @@ static const struct otlp_field fields[] = {
     {"block_count", OTLP_U32, VT_OPTIONAL, offsetof(struct otlp_kv, blocks)},
 };
 
+/* Where a transfer went, and which one it was; numbers are strings in OTLP. */
+static void read_transfer(const struct vt_node *attributes, struct otlp_kv *kv)
+{
+    for (uint32_t i = 0; attributes && i < attributes->n; i++) {
+        const char *key = otlp_get_text(&attributes->u.item[i], "key"), *text;
+        const struct vt_node *value = vt_get(&attributes->u.item[i], "value"), *number;
+
+        text = value ? otlp_get_text(value, "stringValue") : NULL;
+        number = value ? vt_get(value, "intValue") : NULL;
+        if (key && text && strcmp(key, "destination") == 0)
+            kv->to_gpu = is_gpu(text);
+        if (key && strcmp(key, "transfer_id") == 0 && (text || number))
+            kv->transfer = transfer_of(text ? vt_get(value, "stringValue") : number);
+    }
+}
+
 static int read_event(struct vt_otlp *o, const struct otlp_span *s,
                       const struct vt_node *node, enum vt_otlp_kv_event kind,
                       struct vt_err *err)
@@ -57,6 +91,7 @@ static int read_event(struct vt_otlp *o, const struct otlp_span *s,
         (rc = otlp_read(attributes, fields, VT_COUNT(fields), &kv, err)))
         return vt_within(err, rc, "event '%s'", layouts[kind].name);
     kv.has_step = kv.step != UINT64_MAX;
+    read_transfer(attributes, &kv);
     return keep_event(o, &kv, err);
 }
 
@@ -103,6 +138,10 @@ static int batch_event(struct vt_otlp *o, const struct vt_node *event,
     if (!get_integer(event, at->blocks, INT32_MAX, &blocks))
         return vt_fail(err, VT_EINPUT, "%s without a number of blocks", at->name);
     kv.blocks = (uint32_t)blocks;
+    if (at->transfer > 0)
+        kv.transfer = transfer_of(&event->u.item[at->transfer]);
+    if (at->to > 0 && event->u.item[at->to].kind == VT_STR)
+        kv.to_gpu = is_gpu(event->u.item[at->to].u.str);
     kv.has_step = get_integer(event, at->step, INT64_MAX, &kv.step) ||
                   get_integer(batch, 3, INT64_MAX, &kv.step);
     return keep_event(o, &kv, err);
@@ -155,6 +194,34 @@ static bool belongs(const struct otlp_kv *kv, size_t engine, bool alone)
            (kv->engine == engine || (kv->engine == SIZE_MAX && alone));
 }
 
+/* How long transfers took: by the last beginning of the same before each end. */
+static int time_transfers(struct vt_otlp_capture *c, struct vt_err *err)
+{
+    struct vt_map began = {0};
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < c->n_kv && rc == VT_OK; i++) {
+        struct vt_otlp_kv *kv = &c->kv[i];
+        uint64_t *at;
+
+        if (kv->transfer == 0 || kv->at_ns == VT_NEVER)
+            continue;
+        if (kv->kind == VT_KV_TRANSFER_INITIATED) {
+            at = vt_map_put(&began, kv->transfer);
+            if (at)
+                *at = i;
+            else
+                rc = vt_nomem(err);
+        } else if (kv->kind == VT_KV_TRANSFER_COMPLETED &&
+                   (at = vt_map_get(&began, kv->transfer)) != NULL &&
+                   kv->at_ns >= c->kv[*at].at_ns) {
+            kv->took_ns = kv->at_ns - c->kv[*at].at_ns;
+        }
+    }
+    vt_map_free(&began);
+    return rc;
+}
+
 int otlp_make_kv(struct vt_otlp *o, size_t engine, bool alone, vt_ns origin_ns,
                  struct vt_otlp_capture *c, struct vt_err *err)
 {
@@ -182,8 +249,11 @@ int otlp_make_kv(struct vt_otlp *o, size_t engine, bool alone, vt_ns origin_ns,
             .kind = kv->kind,
             .step = kv->step,
             .at_ns = shift_ns == VT_NEVER ? VT_NEVER : kv->unix_ns - shift_ns,
-            .blocks = kv->blocks};
+            .blocks = kv->blocks,
+            .to_gpu = kv->to_gpu,
+            .transfer = kv->transfer,
+            .took_ns = -1};
     }
     qsort(c->kv, c->n_kv, sizeof(*c->kv), by_step);
-    return VT_OK;
+    return time_transfers(c, err);
 }

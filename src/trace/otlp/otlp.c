@@ -162,6 +162,7 @@ static int add_engine(struct vt_otlp *o, size_t i, bool alone, struct vt_err *er
     otlp_link(o, e);
     origin = find_origin(o, e);
     if ((rc = otlp_make_steps(o, e, origin, &c->steps, err)) ||
+        (rc = otlp_make_batches(o, e, origin, c, err)) ||
         (rc = otlp_make_work(o, e, origin, c, err)))
         return rc;
     return otlp_make_kv(o, i, alone, origin, c, err);

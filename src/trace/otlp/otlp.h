@@ -26,6 +26,7 @@ struct otlp_step { /* step.BATCH_SUMMARY */
     vt_ns start_ns, end_ns; /* of schedule(); -1: not stated */
     double duration_us;     /* -1: not stated */
     uint32_t prefills, decodes, prefill_tokens, running, waiting;
+    uint32_t tokens;              /* scheduled; 0: not stated */
     uint32_t blocks, free_blocks; /* without the null block */
     double kv_usage;
     /* Found by otlp_link(). */
@@ -113,6 +114,8 @@ struct otlp_kv {
     bool has_step;
     size_t engine; /* SIZE_MAX: a batch does not say */
     uint32_t blocks;
+    bool to_gpu;
+    uint64_t transfer;
     vt_ns unix_ns;
 };
 
@@ -217,6 +220,17 @@ int otlp_find_request(struct vt_otlp *o, struct otlp_engine *e, const char *id,
 /* vt_otlp_add_file() over an open reader, which stays the caller's. */
 trace_file_reader otlp_add_lines;
 
+/* ---- in place of other files -------------------------------------------- */
+
+enum otlp_as { OTLP_AS_TRACE, OTLP_AS_STEPS };
+/* Opens the file; of spans, what they tell in the words of trace.jsonl or steps.jsonl.
+ * The text must outlive *out, and is the caller's to free. */
+int otlp_lines_open(struct vt_lines **out, struct vt_buf *text, const char *path,
+                    enum otlp_as as, struct vt_err *err) VT_MUST_CHECK;
+/* trace_load() by way of it. */
+int otlp_load_as(void *to, const char *path, enum otlp_as as, trace_file_reader *read,
+                 struct vt_err *err) VT_MUST_CHECK;
+
 /* ---- joining ---------------------------------------------------------- */
 
 /* Sorts an engine's steps, snapshots and marks, links them and finds when results
@@ -257,6 +271,10 @@ uint64_t otlp_context_at(struct otlp_context *c, const struct otlp_step *s);
 /* Adds the rows of an engine's steps, at times since origin. */
 int otlp_make_steps(struct vt_otlp *o, struct otlp_engine *e, vt_ns origin_ns,
                     struct vt_steps *out, struct vt_err *err) VT_MUST_CHECK;
+
+/* The scheduler's state after each step, at times since origin. */
+int otlp_make_batches(struct vt_otlp *o, const struct otlp_engine *e, vt_ns origin_ns,
+                      struct vt_otlp_capture *c, struct vt_err *err) VT_MUST_CHECK;
 
 /* For otlp_arrival(): by key, then time. */
 void otlp_sort_fronts(struct vt_otlp *o);

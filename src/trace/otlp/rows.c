@@ -202,3 +202,28 @@ int otlp_make_steps(struct vt_otlp *o, struct otlp_engine *e, vt_ns origin_ns,
     }
     return rc;
 }
+
+int otlp_make_batches(struct vt_otlp *o, const struct otlp_engine *e, vt_ns origin_ns,
+                      struct vt_otlp_capture *c, struct vt_err *err)
+{
+    if (e->n_steps == 0)
+        return VT_OK;
+    c->batch = vt_arena_alloc(&o->arena, e->n_steps * sizeof(*c->batch));
+    if (!c->batch)
+        return vt_nomem(err);
+    for (size_t i = 0; i < e->n_steps; i++) {
+        const struct otlp_step *s = &e->step[i];
+
+        c->batch[c->n_batches++] = (struct vt_otlp_batch){
+            .step = s->id,
+            .start_ns = s->start_ns - origin_ns,
+            .running = s->running,
+            .waiting = s->waiting,
+            .tokens = s->tokens,
+            .blocks = s->blocks,
+            .free_blocks = s->free_blocks,
+            .kv_usage = s->kv_usage,
+        };
+    }
+    return VT_OK;
+}

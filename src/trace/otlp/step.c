@@ -15,6 +15,7 @@ static const struct otlp_field step_fields[] = {
     STEP("batch.num_prefill_reqs", OTLP_U32, VT_REQUIRED, prefills),
     STEP("batch.num_decode_reqs", OTLP_U32, VT_REQUIRED, decodes),
     STEP("batch.prefill_tokens", OTLP_U32, VT_REQUIRED, prefill_tokens),
+    STEP("batch.scheduled_tokens", OTLP_U32, VT_OPTIONAL, tokens),
     STEP("kv.usage_gpu_ratio", OTLP_F64, VT_OPTIONAL, kv_usage),
     STEP("kv.blocks_total_gpu", OTLP_U32, VT_OPTIONAL, blocks),
     STEP("kv.blocks_free_gpu", OTLP_U32, VT_OPTIONAL, free_blocks),

@@ -194,6 +194,8 @@ static int add_request(struct work *w, const struct otlp_request *r, vt_ns arriv
         (rc = trace_build_measured(&w->b, r->first_token_ns - arrival, cached_tokens(r),
                                    err)))
         return rc;
+    if (r->scheduled_ns != VT_NEVER && r->scheduled_ns >= arrival)
+        w->b.w->measured[w->b.w->n - 1].queue_ns = r->scheduled_ns - arrival;
     chosen[used++] = (struct otlp_token){0, 0, r->first_token_ns};
     for (size_t i = 0; i < n; i++)
         if (token[i].index > chosen[used - 1].index && token[i].index + 1 < r->output &&
