@@ -466,6 +466,7 @@ struct vt_step_shape {
     const struct vt_step_plan *plan;
     uint64_t step;               /* number of the step; keys a model's noise */
     uint32_t max_num_seqs;       /* of the engine: load factors need it */
+    uint32_t kv_blocks;          /* of the engine, that requests can have */
     uint32_t most_decode_tokens; /* when all of those decode, drafts included: graphs */
     uint64_t seed;
 };

@@ -354,6 +354,7 @@ static struct vt_step_shape shape_of(const struct vt_engine *e, const struct fli
         .plan = f->plan,
         .step = f->number,
         .max_num_seqs = e->c.max_num_seqs,
+        .kv_blocks = e->c.num_gpu_blocks > 0 ? e->c.num_gpu_blocks - 1 : 0,
         .most_decode_tokens = e->c.max_num_seqs * (1 + e->c.num_spec_tokens),
         .seed = e->c.seed,
     };

@@ -160,11 +160,51 @@ static const struct {
     {"PcieGBs", offsetof(struct vt_gpu, pcie_gbs), 0, 1e6, false},
 };
 
+/* The same as data sheets write them, in other units. */
+static const struct {
+    const char *key;
+    size_t offset;
+    double scale; /* to ours */
+} sheet[] = {
+    {"compute_tflops_fp16", offsetof(struct vt_gpu, fp16_tflops), 1},
+    {"compute_tflops_fp8", offsetof(struct vt_gpu, fp8_tflops), 1},
+    {"memory_bandwidth_gb_s", offsetof(struct vt_gpu, bandwidth_tbs), 1e-3},
+    {"memory_gb", offsetof(struct vt_gpu, blis_gib), 1},
+};
+
+/* Whether the map is a data sheet, and then what it says. */
+static int read_sheet(struct vt_gpu *g, const struct vt_node *map, bool builtin,
+                      bool *is_sheet, struct vt_err *err)
+{
+    const char *known[VT_COUNT(sheet) + 2] = {"sm_count"}; /* nothing hangs on it */
+    int rc = VT_OK;
+
+    *is_sheet = false;
+    for (size_t i = 0; i < VT_COUNT(sheet); i++) {
+        known[i + 1] = sheet[i].key;
+        *is_sheet |= vt_get(map, sheet[i].key) != NULL;
+    }
+    if (*is_sheet)
+        rc = vt_only_keys(map, known, err);
+    for (size_t i = 0; *is_sheet && i < VT_COUNT(sheet) && rc == VT_OK; i++) {
+        double *to = (double *)(void *)((char *)g + sheet[i].offset), v = 0;
+        bool optional =
+            builtin || sheet[i].offset == offsetof(struct vt_gpu, fp8_tflops);
+
+        rc = vt_get_f64(map, sheet[i].key, optional ? VT_OPTIONAL : VT_REQUIRED, 1e-3,
+                        1e9, &v, err);
+        if (v > 0)
+            *to = v * sheet[i].scale;
+    }
+    return rc;
+}
+
 static int read_gpu(struct vt_gpu *g, const struct vt_node *map, struct vt_err *err)
 {
     const struct vt_gpu *builtin = find_builtin(map->key);
     struct vt_gpu base = {.mfu_prefill = 0.45, .mfu_decode = 0.30, .pcie_gbs = 64};
     const char *known[VT_COUNT(fields) + 1] = {NULL};
+    bool is_sheet;
     int rc;
 
     if (map->kind != VT_MAP)
@@ -175,8 +215,10 @@ static int read_gpu(struct vt_gpu *g, const struct vt_node *map, struct vt_err *
     (void)snprintf(g->name, sizeof(g->name), "%s", map->key);
     for (size_t i = 0; i < VT_COUNT(fields); i++)
         known[i] = fields[i].key;
-    rc = vt_only_keys(map, known, err);
-    for (size_t i = 0; i < VT_COUNT(fields) && rc == VT_OK; i++)
+    rc = read_sheet(g, map, builtin != NULL, &is_sheet, err);
+    if (rc == VT_OK && !is_sheet)
+        rc = vt_only_keys(map, known, err);
+    for (size_t i = 0; !is_sheet && i < VT_COUNT(fields) && rc == VT_OK; i++)
         rc = vt_get_f64(map, fields[i].key,
                         fields[i].required && !builtin ? VT_REQUIRED : VT_OPTIONAL,
                         fields[i].lo, fields[i].hi,

@@ -338,6 +338,87 @@ int vt_kv_capacity(const struct vt_kv_query *q, struct vt_kv_capacity *out,
 enum { VT_KV_ADVICE = 160 };
 void vt_kv_advice(char out[VT_KV_ADVICE], const struct vt_kv_query *q, uint32_t tokens);
 
+/* ---- terms of regressions ----------------------------------------------- */
+
+/* What latencies are regressed on: of a step, of a request when it is queued, of the
+ * engine (its model and its GPUs; these do not change). Names are those of
+ * docs/otlp.md.
+ */
+enum vt_feature_id {
+    VT_F_NUM_PREFILL,
+    VT_F_NUM_DECODE,
+    VT_F_PREFILL_TOKENS,
+    VT_F_DECODE_TOKENS,
+    VT_F_SCHEDULED_TOKENS,
+    VT_F_PREFILL_RATIO, /* prefill over decode tokens */
+    VT_F_DECODE_CONTEXT,
+    VT_F_PREFILL_CONTEXT, /* tokens times what is before them, summed over prompts */
+    VT_F_KV_BLOCKS,       /* in use */
+    VT_F_KV_RATIO,
+    VT_F_RUNNING_DEPTH,
+    VT_F_QUEUE_DEPTH,
+    VT_F_PROMPT_TOKENS,
+    VT_F_PREFIX_HIT_RATIO,
+    VT_F_SINCE_SCHED_MS, /* since the scheduler was called last */
+    VT_F_BATCH_FULLNESS, /* running requests over the most that may run */
+    VT_F_MODEL_SIZE,
+    VT_F_SIZE_PROXY, /* hidden size times layers */
+    VT_F_LAYERS,
+    VT_F_IS_MOE,
+    VT_F_EXPERT_SHARE,  /* of the experts, that a token meets */
+    VT_F_KV_HEAD_RATIO, /* KV heads over heads: 1 is MHA */
+    VT_F_KV_BYTES,
+    VT_F_TP,
+    VT_F_COMPUTE_TO_BANDWIDTH,
+    VT_F_MEMORY_GB,
+    VT_F_RELATIVE_FACTOR, /* memory bandwidth over an H100's */
+    /* What the GPU's peaks allow: reading the weights that a token meets, the
+     * arithmetic of a token, reading a token of KV cache. Times these, coefficients
+     * hold for other models and GPUs, too. */
+    VT_F_WEIGHTS_US,
+    VT_F_TOKEN_US,
+    VT_F_CONTEXT_US,
+    VT_FEATURES
+};
+enum { VT_OF_STEP = 1, VT_OF_REQUEST = 2, VT_OF_ENGINE = 4 };
+extern const struct vt_feature {
+    const char *name, *unit;
+    unsigned of;
+} vt_features[VT_FEATURES];
+
+struct vt_step_batch { /* what a step held */
+    uint32_t prefills, decodes, prefill_tokens, decode_tokens, running;
+    uint32_t waiting; /* before scheduling */
+    double decode_context, prefill_context, kv_blocks, kv_ratio;
+};
+/* Each sets its own features and leaves the others. Of an engine arch and gpu may be
+ * NULL: not known. */
+void vt_features_of_step(double v[VT_FEATURES], const struct vt_step_batch *s);
+void vt_features_of_engine(double v[VT_FEATURES], const struct vt_arch *a,
+                           const struct vt_gpu *g, uint32_t tp);
+
+enum { VT_TERM_FACTORS = 4, VT_TERM_POWER = 8, VT_TERMS = 48, VT_TERM_NAME = 128 };
+struct vt_term { /* a product; without factors: 1 */
+    uint8_t n;
+    struct {
+        uint8_t feature, power;
+    } factor[VT_TERM_FACTORS];
+};
+/* "prefill_tokens", "num_decode^2", "decode_tokens*kv_blocks". */
+int vt_term_parse(struct vt_term *t, const char *text, size_t len,
+                  struct vt_err *err) VT_MUST_CHECK;
+void vt_term_name(char out[VT_TERM_NAME], const struct vt_term *t);
+unsigned vt_term_of(const struct vt_term *t); /* what it is known of */
+double vt_term_value(const struct vt_term *t, const double v[VT_FEATURES]);
+
+struct vt_terms { /* their sum */
+    double intercept;
+    struct vt_term term[VT_TERMS];
+    double coefficient[VT_TERMS];
+    size_t n;
+};
+double vt_terms_value(const struct vt_terms *s, const double v[VT_FEATURES]);
+
 /* ---- the step model's insides, for `fit` ------------------------------ */
 
 /* What is fitted and what is predicted go through the same two functions, so that they

@@ -40,6 +40,7 @@ const struct vt_node *profile_left_out(const struct vt_profile *p);
 /* Tables of the models, one row each in registry.c. */
 extern const struct vt_model_kind model_step;
 extern const struct vt_model_kind model_blackbox;
+extern const struct vt_model_kind model_regression;
 extern const struct vt_model_kind model_roofline;
 extern const struct vt_model_kind model_crossmodel;
 extern const struct vt_model_kind model_trained_roofline;

@@ -5,6 +5,7 @@
 static const struct vt_model_kind *const kinds[] = {
     &model_step,
     &model_blackbox,
+    &model_regression,
     &model_roofline,
     &model_crossmodel,
     &model_trained_roofline,
