@@ -192,6 +192,129 @@ void vt_crossval_expect(const struct vt_crossval_row *row, size_t n,
 /* The same of the sizes of n errors, however few; sorts them. NAN: there are none. */
 double vt_covering(double *v, size_t n);
 
+/* ---- regression over traced steps and requests --------------------------- */
+
+/* Three latencies are regressed on what was known when they began: how long a request
+ * waited to be scheduled, how long it took into the queue, how long a step took. */
+enum vt_regress_target {
+    VT_REGRESS_QUEUE,  /* QUEUED to SCHEDULED: alpha */
+    VT_REGRESS_ARRIVE, /* ARRIVED over HANDOFF to QUEUED */
+    VT_REGRESS_STEP,   /* beta */
+    VT_REGRESS_TARGETS
+};
+extern const char *const vt_regress_names[VT_REGRESS_TARGETS];
+
+/* Why a row is not learned from, as docs/otlp.md states the rules. */
+enum vt_regress_rule {
+    VT_ROW_KEPT,
+    VT_ROW_WARMUP,
+    VT_ROW_PREEMPTION,
+    VT_ROW_STALL,
+    VT_ROW_ABORTED,
+    VT_ROW_RULES
+};
+extern const char *const vt_rule_names[VT_ROW_RULES];
+
+struct vt_regress_data; /* opaque */
+
+/* What a capture ran on, as far as it is known; strings are copied. */
+struct vt_regress_engine {
+    const char *model, *gpu;    /* names; NULL: not known */
+    const struct vt_arch *arch; /* NULL: not known, as below */
+    const struct vt_gpu *hardware;
+    uint32_t tp;
+    uint32_t max_num_seqs, num_gpu_blocks; /* 0: not known */
+};
+
+/* warmup: steps at the beginning of each capture that are not learned from. */
+int vt_regress_data_new(struct vt_regress_data **out, uint32_t warmup,
+                        struct vt_err *err) VT_MUST_CHECK;
+void vt_regress_data_free(struct vt_regress_data *d); /* NULL is fine */
+/* A capture's steps (NULL: none), and what its spans tell of requests (NULL: nothing,
+ * and then there are no rows of requests). Copies what it needs. */
+int vt_regress_data_add(struct vt_regress_data *d, const char *name,
+                        const struct vt_regress_engine *e, const struct vt_steps *steps,
+                        const struct vt_otlp_capture *spans,
+                        struct vt_err *err) VT_MUST_CHECK;
+size_t vt_regress_data_rows(const struct vt_regress_data *d, enum vt_regress_target t);
+/* Both data sets as CSV, one row for each request and for each step. */
+void vt_regress_data_alpha_csv(const struct vt_regress_data *d, struct vt_buf *b);
+void vt_regress_data_beta_csv(const struct vt_regress_data *d, struct vt_buf *b);
+
+enum vt_learner {
+    VT_LEARN_LINEAR,
+    VT_LEARN_RIDGE,
+    VT_LEARN_LASSO,
+    VT_LEARN_NONNEGATIVE
+};
+extern const char *const vt_learner_names[]; /* end with NULL */
+
+struct vt_regress_options {
+    enum vt_learner learner;
+    uint32_t degree;   /* powers of each single feature; 1: none */
+    double lambda;     /* of ridge and lasso; NAN: found by cross-validation in time */
+    double hold_out;   /* share of each capture's rows, the last ones; 0: none */
+    const char *terms; /* "a,b^2,a*c"; NULL: as docs/otlp.md says */
+};
+
+enum vt_term_state {
+    VT_TERM_USED,
+    VT_TERM_CONSTANT,  /* the same in all rows */
+    VT_TERM_EXPLAINED, /* by terms before it */
+    VT_TERM_ZERO,      /* the learner does without */
+};
+
+struct vt_score { /* how well rows are predicted */
+    size_t n;
+    double r2, mae_us, mape; /* mape in percent, of rows of at least a microsecond */
+};
+
+struct vt_regress {
+    enum vt_regress_target target;
+    enum vt_learner learner;
+    double lambda;
+    struct vt_terms terms; /* in microseconds */
+    double standard[VT_TERMS];
+    uint8_t state[VT_TERMS]; /* enum vt_term_state */
+    size_t rows, left_out[VT_ROW_RULES];
+    double least_us;                     /* of all rows */
+    struct vt_extent seen;               /* of steps */
+    struct vt_score in_sample, held_out; /* held_out.n == 0: none was */
+    struct vt_regress_group {            /* left out and predicted: */
+        const char *kind;                /* a capture, a model, a GPU */
+        const char *name;                /* borrowed from the data set */
+        struct vt_score score;
+    } *group;
+    size_t n_groups;
+};
+
+/* VT_EINPUT: too few rows, or a term that is not known of the target. */
+int vt_regress_solve(struct vt_regress *out, const struct vt_regress_data *d,
+                     enum vt_regress_target t, const struct vt_regress_options *o,
+                     struct vt_err *err) VT_MUST_CHECK;
+void vt_regress_free(struct vt_regress *r); /* frees contents, not r */
+double vt_regress_predict(const struct vt_regress *r, const double v[VT_FEATURES]);
+/* Coefficients with units, and scores, for people. */
+void vt_regress_put(struct vt_buf *b, const struct vt_regress *r);
+/* The same as members of a JSON object. */
+void vt_regress_json(struct vt_jw *w, const char *key, const struct vt_regress *r);
+/* The model of kind regression; arrive may be NULL. d: where its engine's features are
+ * read, of the first capture. */
+void vt_regress_model(struct vt_buf *model, const struct vt_regress_data *d,
+                      const struct vt_regress *step, const struct vt_regress *arrive);
+
+/* Queue time, TTFT, ITL and E2E of a traced capture: measured, by the formulas
+ * TTFT = alpha + prefill, ITL = beta of decode steps / tokens per step,
+ * E2E = TTFT + (output - 1) * ITL, and simulated with the model. capture: its number in
+ * the data set. Appends a table; queue and arrive may be NULL. */
+struct vt_formulas {
+    const struct vt_regress_data *data;
+    const struct vt_regress *queue, *arrive, *step;
+    const char *model; /* as vt_fit_profile() takes it */
+};
+int vt_formulas_put(struct vt_buf *b, const struct vt_formulas *f, size_t capture,
+                    const struct vt_otlp_capture *c, struct vt_err *err) VT_MUST_CHECK;
+
 /* ---- engines that nobody measured: the law's constants ------------------ */
 
 struct vt_corpus; /* opaque: captures of several models */

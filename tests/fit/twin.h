@@ -64,7 +64,8 @@ static inline int keep_request(void *user, const struct vt_served *s,
                               .e2e_ns = s->ttft_ns,
                               .first_gap = w->n_gaps,
                               .n_gaps = s->n_gaps,
-                              .cached_tokens = s->cached_tokens};
+                              .cached_tokens = s->cached_tokens,
+                              .queue_ns = s->queue_ns};
     for (uint32_t i = 0; i < s->n_gaps; i++) {
         w->gap[w->n_gaps++] = s->gap[i];
         m->e2e_ns += s->gap[i];

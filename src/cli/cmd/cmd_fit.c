@@ -5,8 +5,8 @@
 #include "cli/progress.h"
 #include "cli/signals.h"
 
-/* 0 is the step model; the others are in the order of enum vt_fit_baseline. */
-static const char *const models[] = {"step", "blackbox", "knob", NULL};
+/* In the order of enum fit_what. */
+static const char *const models[] = {"step", "blackbox", "knob", "regression", NULL};
 
 /* ---- what physics says ------------------------------------------------ */
 
@@ -40,7 +40,7 @@ static bool find_least(const struct fit_job *j, const struct fit_options *o,
     struct vt_err ignored;
 
     if (!model || !name || vt_arch_load(&arch, model, &ignored) != VT_OK ||
-        vt_gpu_find(gpu, name, NULL, &ignored) != VT_OK)
+        vt_gpu_find(gpu, name, o->hw, &ignored) != VT_OK)
         return false;
     *least =
         least_times(&arch, gpu, o->tp > 1 || m->tp == 0 ? o->tp : m->tp, !o->hf_config);
@@ -265,13 +265,13 @@ static int judge(struct fit_job *j, const struct fit_options *o, struct vt_err *
 {
     int rc = judge_captures(j, o, &j->own, err);
 
-    if (rc == VT_OK && o->model == 0 && !o->no_cv && j->n_seen > 1)
+    if (rc == VT_OK && o->model == FIT_STEP && !o->no_cv && j->n_seen > 1)
         rc = judge_captures(j, o, &j->left_out, err);
     if (rc == VT_OK) {
         note_foreign(j);
         note_limits(j);
     }
-    if (rc != VT_OK || o->model > 0)
+    if (rc != VT_OK || o->model != FIT_STEP)
         return rc;
     refuse_bad(j, &j->left_out, "the fit cross-validates badly");
     refuse_bad(j, &j->own, "the fit does not even predict what it was made from");
@@ -460,7 +460,7 @@ static int write_profile(struct fit_job *j, const struct fit_options *o,
     struct vt_fit_about about = {o->name, .description = o->description, .gpu = o->gpu};
     struct vt_arch arch;
     struct vt_err unknown;
-    struct vt_buf b = {0};
+    struct vt_buf b = {0}, learned = {0};
     char name[128];
     int rc;
 
@@ -477,14 +477,19 @@ static int write_profile(struct fit_job *j, const struct fit_options *o,
     if (model && vt_arch_load(&arch, model, &unknown) == VT_OK)
         about.arch = &arch;
     put_found_limits(j, &about);
+    if (o->model == FIT_REGRESSION) {
+        fit_regress_learned(&learned, j);
+        about.learned = learned.data;
+    }
     about.clock = j->matched.clock;
     about.pause_us = j->matched.pause_us;
     about.read_us = j->matched.read_us;
     about.pass_us = j->matched.pass_us;
     vt_fit_profile(&b, j->fit, j->model.data,
-                   o->model > 0 || j->match ? NULL : &j->quality, &about);
-    rc = vt_write_file(o->out, &b, err);
+                   o->model != FIT_STEP || j->match ? NULL : &j->quality, &about);
+    rc = learned.failed ? vt_nomem(err) : vt_write_file(o->out, &b, err);
     vt_buf_free(&b);
+    vt_buf_free(&learned);
     return rc;
 }
 
@@ -508,19 +513,27 @@ static int learn(struct fit_job *j, const struct opt_args *a, struct vt_err *err
     const struct fit_options *o = a->options;
     int rc;
 
-    if ((rc = fit_load(j, a, err)) ||
-        (rc = vt_fit_agree(j->fit, o->limits_of, &j->notes, err)))
+    if ((rc = fit_load(j, a, err)))
         return rc;
-    if (j->ends_only && o->model > 0)
+    /* Of many models there may be coefficients, but no profile. */
+    if (o->model == FIT_REGRESSION &&
+        ((rc = fit_regress(j, o, err)) || !o->out || vt_fit_count(j->fit) == 0))
+        return rc;
+    if ((rc = vt_fit_agree(j->fit, o->limits_of, &j->notes, err)))
+        return rc;
+    if (o->model == FIT_REGRESSION)
+        return judge(j, o, err);
+    if (j->ends_only && o->model != FIT_STEP)
         return vt_fail(err, VT_EINPUT,
                        "--kind %s needs the times of single tokens, and these captures "
                        "have only first and last ones",
                        models[o->model]);
-    if (j->by_simulation && o->model == 0)
+    if (j->by_simulation && o->model == FIT_STEP)
         return learn_simulated(j, o, err);
-    rc = o->model == 0
+    rc = o->model == FIT_STEP
              ? learn_steps(j, o, err)
-             : vt_fit_baseline(j->fit, VT_FIT_ALL, (enum vt_fit_baseline)(o->model - 1),
+             : vt_fit_baseline(j->fit, VT_FIT_ALL,
+                               (enum vt_fit_baseline)(o->model - FIT_BLACKBOX),
                                &j->model, err);
     return rc == VT_OK ? judge(j, o, err) : rc;
 }
@@ -535,8 +548,8 @@ static int end_with(struct fit_job *j, const struct fit_options *o, struct vt_bu
     if (o->out && !refused && (rc = write_profile(j, o, err)))
         return rc;
     if (o->out && !refused)
-        vt_buf_printf(b, "%sprofile: %s%s%s\n", o->model > 0 ? "" : "\n", o->out,
-                      *j->refusal ? ", by force: " : "", j->refusal);
+        vt_buf_printf(b, "%sprofile: %s%s%s\n", o->model != FIT_STEP ? "" : "\n",
+                      o->out, *j->refusal ? ", by force: " : "", j->refusal);
     rc = cli_print(b, err);
     if (rc != VT_OK || !refused)
         return rc;
@@ -561,9 +574,14 @@ static int fit(const struct opt_args *a, struct vt_err *err)
         put_otlp(&b, &j);
         if (j.match)
             put_simulated(&b, &j);
-        else if (o->model == 0)
+        else if (o->model == FIT_STEP)
             put_learned(&b, &j);
-        rc = end_with(&j, o, &b, err);
+        else if (o->model == FIT_REGRESSION)
+            rc = fit_regress_put(&b, &j, err);
+        if (rc == VT_OK)
+            rc = fit_regress_csv(&j, o, err);
+        if (rc == VT_OK)
+            rc = end_with(&j, o, &b, err);
     }
     if (rc != VT_OK && cli_signal_caught())
         rc = tell_how_far(&j, err);
@@ -583,11 +601,30 @@ static const struct opt_row rows[] = {
     OPT_TEXT(hf_config, "hf-config", "FILE", NULL,
              "the model's config.json, or a name"),
     OPT_TEXT(gpu, "gpu", "NAME", NULL, "the GPU it ran on"),
+    OPT_TEXT(hw, "hw", "FILE", NULL, "GPUs that are not built in"),
     OPT_U32(tp, "tensor-parallel-size", "N", 1, 1024, "1", "GPUs"),
     OPT_TEXT(name, "name", "TEXT", NULL, "of the profile; else the file's"),
     OPT_TEXT(description, "description", "TEXT", NULL, "one line about it"),
     OPT_WORD(model, "kind", "KIND", models, "step",
              "what to fit; blackbox and knob are there to compare with"),
+    OPT_WORD(learner, "learner", "KIND", vt_learner_names, "linear",
+             "regression: how coefficients are found"),
+    OPT_TEXT(alpha_terms, "alpha-terms", "LIST", NULL,
+             "regression: what explains waiting: a,b^2,a*c", .shown = "docs/otlp.md"),
+    OPT_TEXT(beta_terms, "beta-terms", "LIST", NULL,
+             "regression: what explains a step's time", .shown = "docs/otlp.md"),
+    OPT_U32(degree, "degree", "N", 1, VT_TERM_POWER, "1",
+            "regression: powers of each feature that is named"),
+    OPT_F64(lambda, "lambda", "X", 0, 1e6, NULL,
+            "regression: penalty of ridge and lasso", .shown = "found by time blocks"),
+    OPT_F64(hold_out, "hold-out", "X", 0, 0.9, "0.2",
+            "regression: share of each capture, its end, to judge on"),
+    OPT_U32(warmup, "warmup-steps", "N", 0, INT32_MAX, "10",
+            "regression: first steps of each capture to leave out"),
+    OPT_TEXT(alpha_csv, "alpha-csv", "FILE", NULL,
+             "write a row for each traced request: how long it waited, and why"),
+    OPT_TEXT(beta_csv, "beta-csv", "FILE", NULL,
+             "write a row for each step: how long it took, and what was in it"),
     OPT_WORD(model, "model", "KIND", models, "step", "", .now = "kind"),
     OPT_TEXT(limits_of, "limits-of", "NAME", NULL,
              "the capture that is right where they differ", .shown = "most are"),

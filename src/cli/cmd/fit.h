@@ -6,11 +6,16 @@
 #include "fit/fit.h"
 
 struct fit_options {
-    const char *out, *hf_config, *gpu, *name, *description, *limits_of;
+    const char *out, *hf_config, *gpu, *hw, *name, *description, *limits_of;
     struct opt_list otlp;
     enum vt_step_time step_time;
     uint32_t tp;
-    int model; /* 0: the step model; others: 1 + enum vt_fit_baseline */
+    enum fit_what { FIT_STEP, FIT_BLACKBOX, FIT_KNOB, FIT_REGRESSION } model;
+    const char *alpha_csv, *beta_csv, *alpha_terms, *beta_terms;
+    enum vt_learner learner;
+    uint32_t degree, warmup;
+    double lambda; /* 0: to be found */
+    double hold_out;
     bool no_cv, quiet, progress, force;
     struct cli_files files;
 };
@@ -57,6 +62,10 @@ struct fit_job {
     struct vt_fit_quality quality;
     struct vt_match *match; /* NULL: the model was not found by simulation */
     struct vt_match_result matched;
+    struct vt_regress_data *data; /* NULL: nobody asked for it; n_data captures */
+    size_t n_data;
+    struct vt_regress regress[VT_REGRESS_TARGETS];
+    bool regressed[VT_REGRESS_TARGETS];
     struct vt_buf model; /* as vt_fit_profile() takes it */
     struct vt_buf notes; /* lines about the captures */
     /* Captures left out and predicted, and predicted by what was fitted on them too;
@@ -71,6 +80,21 @@ struct fit_job {
 /* Finds, reads and adds every capture that the arguments name to j->fit. */
 int fit_load(struct fit_job *j, const struct opt_args *a, struct vt_err *err);
 void fit_free(struct fit_job *j); /* frees contents, not j */
+
+/* ---- by regression (fit_regress.c) ------------------------------------- */
+
+/* One more capture; steps, w and spans may be NULL, as may be the path of its file. */
+int fit_regress_add(struct fit_job *j, const struct fit_options *o, const char *name,
+                    const char *path, const struct vt_steps *steps,
+                    const struct vt_workload *w, const struct vt_otlp_capture *spans,
+                    struct vt_err *err);
+int fit_regress(struct fit_job *j, const struct fit_options *o, struct vt_err *err);
+/* Coefficients, scores, and formulas beside what was measured. */
+int fit_regress_put(struct vt_buf *b, const struct fit_job *j, struct vt_err *err);
+void fit_regress_learned(struct vt_buf *b, const struct fit_job *j);
+/* Writes the data sets that were asked for. */
+int fit_regress_csv(const struct fit_job *j, const struct fit_options *o,
+                    struct vt_err *err);
 
 void fit_progress(const struct fit_options *o, const char *what, size_t i, size_t n);
 

@@ -49,12 +49,12 @@ static int find_shape(struct fit_job *j, const struct fit_options *o,
     const char *stated = stated_gpu(&j->inputs);
     struct vt_arch arch;
     struct vt_gpu gpu;
-    int rc = o->gpu ? vt_gpu_find(&gpu, o->gpu, NULL, err) : VT_OK;
+    int rc = o->gpu ? vt_gpu_find(&gpu, o->gpu, o->hw, err) : VT_OK;
 
     if (rc != VT_OK || !o->hf_config ||
         (rc = vt_arch_load(&arch, o->hf_config, err)) != VT_OK)
         return rc;
-    if (o->gpu || (stated && vt_gpu_find(&gpu, stated, NULL, NULL) == VT_OK))
+    if (o->gpu || (stated && vt_gpu_find(&gpu, stated, o->hw, NULL) == VT_OK))
         j->shape = physics(&arch, &gpu, o->tp);
     j->shape.reads = vt_arch_reads(&arch, o->tp);
     j->shape.graph_limit = vt_arch_graph_limit(&arch);
@@ -110,7 +110,8 @@ static int add_capture(struct fit_job *j, const char *name,
 
 /* One input, or one of the spans' captures. */
 struct found {
-    const char *name;
+    const char *name, *path; /* path NULL: of spans */
+    const struct vt_otlp_capture *spans;
     const struct vt_steps *steps; /* NULL: none, as below */
     const struct vt_workload *work;
     enum sight sight;
@@ -147,6 +148,32 @@ static int add_all(struct fit_job *j, struct found *f, size_t n, struct vt_err *
                           "others have the engine's own steps\n",
                           f[i].name);
     }
+    return rc;
+}
+
+/* The data sets of regressions take all that there is; those of spans come last. */
+static int add_data(struct fit_job *j, const struct fit_options *o,
+                    const struct found *f, size_t n, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < n && rc == VT_OK; i++) {
+        rc = fit_regress_add(j, o, f[i].name, f[i].path, f[i].steps, f[i].work,
+                             f[i].spans, err);
+        j->n_data += rc == VT_OK;
+    }
+    return rc;
+}
+
+/* For the profile and its judgement: what shows steps. */
+static int add_stepped(struct fit_job *j, const struct found *f, size_t n,
+                       struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < n && rc == VT_OK; i++)
+        if (f[i].steps)
+            rc = add_capture(j, f[i].name, f[i].steps, f[i].work, err);
     return rc;
 }
 
@@ -236,6 +263,7 @@ int fit_load(struct fit_job *j, const struct opt_args *a, struct vt_err *err)
         if (!f->in[i].gone)
             found[n++] = (struct found){
                 .name = f->in[i].name,
+                .path = f->in[i].path,
                 .steps = f->in[i].steps.n > 0 ? &f->in[i].steps : NULL,
                 .work = f->in[i].work.n > 0 ? &f->in[i].work : NULL,
             };
@@ -244,11 +272,18 @@ int fit_load(struct fit_job *j, const struct opt_args *a, struct vt_err *err)
 
         found[n++] = (struct found){
             .name = c->name,
+            .spans = c,
             .steps = c->steps.n > 0 ? &c->steps : NULL,
             .work = c->work.n > 0 ? &c->work : NULL,
         };
     }
-    rc = add_all(j, found, n, err);
+    rc = o->model == FIT_REGRESSION || o->alpha_csv || o->beta_csv
+             ? add_data(j, o, found, n, err)
+             : VT_OK;
+    if (rc == VT_OK && o->model != FIT_REGRESSION)
+        rc = add_all(j, found, n, err);
+    else if (rc == VT_OK)
+        rc = add_stepped(j, found, n, err);
     for (size_t i = 0; i < f->n; i++)
         vt_steps_free(&f->in[i].steps); /* the fit has its own copy */
     free(found);
@@ -265,6 +300,9 @@ void fit_free(struct fit_job *j)
     free(j->own.calm);
     vt_match_result_free(&j->matched);
     vt_match_free(j->match);
+    for (int t = 0; t < VT_REGRESS_TARGETS; t++)
+        vt_regress_free(&j->regress[t]);
+    vt_regress_data_free(j->data);
     vt_buf_free(&j->model);
     vt_buf_free(&j->notes);
     vt_fit_free(j->fit);
