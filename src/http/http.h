@@ -4,6 +4,7 @@
 #define VT_HTTP_H
 
 #include "core/core.h"
+#include "export/export.h"
 #include "kvevents/kvevents.h"
 #include "text/text.h"
 
@@ -70,8 +71,7 @@ struct vt_serve_config { /* all borrowed until vt_serve() returns */
 
     /* what it tells others */
     struct vt_kv_wanted kv;
-    const char *otlp_endpoint, *otlp_headers; /* NULL: nothing is exported */
-    bool otlp_journey, otlp_steps;
+    struct vt_otlp_export otlp;
 
     /* Once it listens. The URL has no path. */
     void (*ready)(void *user, const char *url);

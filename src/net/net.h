@@ -278,4 +278,30 @@ int net_ask_once(const char *url, const struct net_trust *trust,
                  const struct net_ask *a, int *status, struct vt_buf *reply,
                  struct vt_err *err) VT_MUST_CHECK;
 
+/* ---- gRPC --------------------------------------------------------------- */
+
+/* Unary calls to one server, over HTTP/2 without TLS, one after the other; from any one
+ * thread. */
+struct net_grpc; /* opaque */
+
+/* "http://HOST:PORT". Neither looks up the name nor connects. */
+int net_grpc_open(struct net_grpc **out, const char *url,
+                  struct vt_err *err) VT_MUST_CHECK;
+void net_grpc_close(struct net_grpc *g); /* NULL is fine */
+
+struct net_grpc_call { /* all borrowed */
+    const char *path;  /* "/package.Service/Method" */
+    const struct net_header *header;
+    size_t n_headers;
+    const void *body; /* the message */
+    size_t len;
+    vt_ns timeout_ns;
+    bool (*stopped)(void *user); /* asked about ten times a second; NULL: never */
+    void *user;
+};
+/* *status is gRPC's: 0 is OK. What a good answer says is not kept. VT_EIO: there was
+ * none. */
+int net_grpc_call(struct net_grpc *g, const struct net_grpc_call *c, int *status,
+                  struct vt_err *err) VT_MUST_CHECK;
+
 #endif

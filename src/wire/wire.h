@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 #include "core/core.h"
+#include "export/export.h"
 #include "kvevents/kvevents.h"
 #include "model/model.h"
 #include "text/text.h"
@@ -94,7 +95,8 @@ struct vt_play_config {              /* all borrowed until vt_play() returns */
     struct vt_kv_wanted kv;
 
     const char *step_stats_out; /* NULL: none */
-    double shutdown_timeout_s;  /* how long requests may go on after a stop */
+    struct vt_otlp_export otlp;
+    double shutdown_timeout_s; /* how long requests may go on after a stop */
     bool log_requests;
 
     void *user;

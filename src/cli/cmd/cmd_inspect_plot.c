@@ -249,8 +249,8 @@ int inspect_plot(const struct opt_args *a, struct vt_err *err)
             err, VT_EINPUT,
             "where to? -o takes a directory, or a .html, .pdf, .svg or .png");
     if ((rc = inspect_loads_open(&l, a, err)) || (rc = check_plot(o, l.n, err)) ||
-        (rc = load_steps(&l.load[0].c, inspect_steps(o, &l.load[0].report, l.load[0].c.path),
-                         err)))
+        (rc = load_steps(&l.load[0].c,
+                         inspect_steps(o, &l.load[0].report, l.load[0].c.path), err)))
         goto out;
     d = calloc(l.n, sizeof(*d));
     if (!d)

@@ -139,7 +139,7 @@ static int add_file(struct inspect_load *l, const struct operand *o, struct vt_e
     name_by_file(label, sizeof(label), o->path);
     if (*o->name)
         snprintf(label, sizeof(label), "%s", o->name);
-    if (kind == VT_FILE_TRACE)
+    if (kind == VT_FILE_TRACE || kind == VT_FILE_SPANS)
         return add_trace(l, path, label, err);
     if (kind == VT_FILE_STEPS)
         return add_steps(l, path, label, err);

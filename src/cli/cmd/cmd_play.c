@@ -162,6 +162,7 @@ static void configure(struct play_job *j, const struct opt_args *a,
     c->fail_first = w->fail_first;
     c->die_after = (uint64_t)o->die_after;
     c->kv = w->kv;
+    c->otlp = w->otlp;
     c->log_requests = w->log_requests;
     c->log = w->quiet ? NULL : cli_tell_named;
     c->stopped = cli_stopped;

@@ -92,12 +92,6 @@ static const struct opt_row rows[] = {
     OPT_TEXT(c.failure_kinds, "failure-types", "LIST", NULL,
              "how: rate_limit, server_error, broken_stream, ...",
              .shown = "all that answer an error"),
-    OPT_TEXT(c.otlp_endpoint, "otlp-traces-endpoint", "URL", NULL,
-             "export spans: http://HOST:4318/v1/traces, or file:PATH"),
-    OPT_TEXT(c.otlp_headers, "otlp-headers", "LIST", NULL, "K=V,K=V for the collector"),
-    OPT_SWITCH(c.otlp_journey, "otlp-journey-events", "on",
-               "spans tell each request's stages"),
-    OPT_SWITCH(c.otlp_steps, "otlp-step-events", "on", "steps are exported too"),
     {0},
 };
 static const struct opt_block blocks[] = {
@@ -249,6 +243,7 @@ static void configure(struct serve_job *j, const struct opt_args *a,
     c->failure_rate = w->failure_rate;
     c->fail_first = w->fail_first;
     c->kv = w->kv;
+    c->otlp = w->otlp;
     c->log_requests = w->log_requests;
     c->log = w->quiet ? NULL : cli_tell_named;
     c->ready = print_ready;

@@ -5,6 +5,7 @@
 
 #include "cli/cmd/engine.h"
 #include "cli/cmd/vllm.h"
+#include "export/export.h"
 #include "kvevents/kvevents.h"
 #include "text/text.h"
 
@@ -34,6 +35,7 @@ struct wall_options {
     double failure_rate;
     uint32_t fail_first;
     struct vt_kv_wanted kv;
+    struct vt_otlp_export otlp;
     bool log_requests, json, quiet, verbose;
     struct engine_options engine;
 };

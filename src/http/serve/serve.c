@@ -92,19 +92,21 @@ static int open_telemetry(struct server *s, struct vt_err *err)
 {
     const struct vt_serve_config *c = s->c;
     struct export_config x = {
-        .endpoint = c->otlp_endpoint,
+        .endpoint = c->otlp.endpoint,
+        .protocol = c->otlp.protocol,
         .model = c->name[0],
-        .headers = c->otlp_headers,
-        .journey = c->otlp_journey,
-        .steps = c->otlp_steps,
-        .journey_rate = 1,
+        .headers = c->otlp.headers,
+        .journey = c->otlp.journey,
+        .steps = c->otlp.steps,
+        .journey_rate = c->otlp.journey_rate,
         .engine = &c->engine,
         .time_scale = c->time_scale,
-        .step_rate = 1,
+        .step_rate = c->otlp.step_rate,
+        .rich_rate = c->otlp.rich_rate,
     };
     int rc = metrics_open(&s->metrics, c, s->api.line, err);
 
-    if (rc == VT_OK && c->otlp_endpoint)
+    if (rc == VT_OK && c->otlp.endpoint)
         rc = export_open(&s->export, &x, err);
     return rc;
 }

@@ -9,8 +9,8 @@
 
 #include <pthread.h>
 
+#include "export/export.h"
 #include "http/api/api.h"
-#include "http/export/export.h"
 #include "http/http.h"
 #include "http/metrics/metrics.h"
 #include "http/out/out.h"

@@ -104,6 +104,8 @@ static void note_event(void *request, bool preempted, const struct vt_step *s)
 
     play_request_event(q, preempted ? WIRE_PREEMPTED : WIRE_SCHEDULED,
                        play_timestamp(q->play, s->sched_ns));
+    spans_stage(q, preempted ? EXPORT_PREEMPTED : EXPORT_SCHEDULED, s->sched_ns,
+                s->number);
 }
 
 /* ---- rows ------------------------------------------------------------- */

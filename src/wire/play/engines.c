@@ -53,6 +53,7 @@ struct play_request *engines_find(const struct play_engines *k, uint32_t engine,
 
 void engines_forget(struct play_engines *k, struct play_request *q)
 {
+    spans_gone(q);
     vt_map_drop(&k->ids, place_of(k, q->engine, play_request_id(q)));
     vt_driver_remove(k->driver, q->tag);
 }
@@ -100,7 +101,10 @@ static int after_step(void *engines, uint32_t engine, const struct vt_step *done
     struct rank *r = &k->rank[engine];
     int rc = k->p->engine.kv_events ? pass_kv_events(k, r, err) : VT_OK;
 
-    return rc == VT_OK && done ? engines_emit(k, r, done, err) : rc;
+    if (rc != VT_OK || !done)
+        return rc;
+    spans_step(k, r, done); /* those that it ended are forgotten then */
+    return engines_emit(k, r, done, err);
 }
 
 static bool note_waits(void *engines)

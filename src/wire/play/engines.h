@@ -150,4 +150,7 @@ int engines_coordinate(struct play_engines *k, vt_ns now,
                        struct vt_err *err) VT_MUST_CHECK;
 vt_ns engines_wave_due(const struct play_engines *k);
 
+/* Tells of a step, and of requests that it ended (spans.c). */
+void spans_step(struct play_engines *k, const struct rank *r, const struct vt_step *s);
+
 #endif

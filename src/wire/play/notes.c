@@ -44,6 +44,7 @@ static int admit_request(struct play_engines *k, struct rank *r, struct play_req
     vt_ns at = q->script.steps ? now : vt_driver_arrival(k->driver, r->number, now);
 
     play_request_event(q, WIRE_QUEUED, play_timestamp(k->p, at));
+    spans_stage(q, EXPORT_QUEUED, at, 0);
     if (q->script.steps)
         return engines_replay_begin(k, r, q, at, err);
     return vt_engine_add(r->core, at, &v, err);

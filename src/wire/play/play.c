@@ -128,7 +128,7 @@ static int open_play(struct play *p, struct vt_err *err)
     (void)zmq_ctx_set(p->ctx, ZMQ_MAX_SOCKETS, MAX_SOCKETS);
     if ((rc = script_source_open(&p->scripts, p->c, err)) ||
         (rc = failure_open(&p->failures, p->c, err)) ||
-        (rc = play_engines_open(p, err)))
+        (rc = play_spans_open(p, err)) || (rc = play_engines_open(p, err)))
         return rc;
     return play_intake_open(p, err);
 }
@@ -193,6 +193,7 @@ int vt_play(const struct vt_play_config *c, struct vt_play_summary *out,
         out->matched = script_source_stats(p.scripts).matched;
     play_intake_close(&p);
     play_engines_close(&p);
+    export_close(p.spans, 2000);
     drop_notes(&p.to_engines);
     drop_notes(&p.to_intake);
     failure_close(p.failures);

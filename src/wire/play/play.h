@@ -13,6 +13,7 @@
 
 #include <stdatomic.h>
 
+#include "export/export.h"
 #include "kvevents/kvevents.h"
 #include "live/live.h"
 #include "wire/codec/codec.h"
@@ -27,6 +28,15 @@ enum {
 
 /* Made by intake, then the engine thread's. One block of memory, but for the script's
  * own. */
+enum { PLAY_STAGES = 8 };
+struct play_way { /* of a request through the engine, for its span */
+    struct export_event event[PLAY_STAGES];
+    uint32_t n, output;
+    double queued_s, scheduled_s, first_s, last_s; /* unix; 0: not yet */
+    char parent[64];                               /* traceparent; "": none */
+    bool is_told;
+};
+
 struct play_request {
     uint64_t tag; /* the driver's */
     uint32_t engine, client;
@@ -47,6 +57,7 @@ struct play_request {
     uint32_t told;  /* output tokens that have left */
     uint32_t chunk; /* of its recorded times: the next one */
     vt_ns next_ns;  /* when that leaves */
+    struct play_way way;
 };
 
 struct play;
@@ -62,6 +73,14 @@ static inline struct mp_span play_request_id(const struct play_request *r)
 {
     return (struct mp_span){(const uint8_t *)r->id, r->id_len};
 }
+
+/* ---- spans (spans.c) -------------------------------------------------- */
+
+int play_spans_open(struct play *p, struct vt_err *err) VT_MUST_CHECK;
+void spans_parent(struct play_request *q, struct mp_span headers);
+void spans_stage(struct play_request *q, enum export_stage stage, vt_ns at,
+                 uint64_t step);
+void spans_gone(struct play_request *q);
 
 /* ---- notes ------------------------------------------------------------ */
 
@@ -119,7 +138,9 @@ struct play {
     struct failure *failures;      /* intake's */
     /* What chains of block hashes begin with, by release. */
     uint8_t none_hash[VT_VLLM_NEWEST - VT_VLLM_OLDEST + 1][VT_HASH_BYTES];
-    struct vt_axis axis; /* of the engines */
+    struct vt_axis axis;  /* of the engines */
+    struct export *spans; /* NULL: nobody is told */
+    double zero_unix_s;   /* at time 0 of the axis */
 
     struct play_engines *engines;
     struct play_intake *intake;

@@ -256,6 +256,7 @@ static int fill_request(struct play_request *r, struct play *p, struct shape *s,
     r->priority = w->priority;
     r->arrival_time = w->arrival_time;
     r->wave = w->current_wave;
+    spans_parent(r, w->trace_headers);
     rc = script_begin(p->scripts, w, &s->sampling, p->engine.max_model_len, &r->script,
                       err);
     if (rc == VT_OK)

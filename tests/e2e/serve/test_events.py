@@ -1,6 +1,7 @@
 """What it tells others: block events over ZeroMQ, spans over OTLP; several engines behind one
 port; and failures on purpose."""
 import asyncio
+import base64
 import gzip
 import http.server
 import json
@@ -410,9 +411,86 @@ class Spans(AsyncTest):
         self.assertEqual((path, headers["X-Tenant"], headers["X-Other"]),
                          ("/v1/traces", "me", "you"))
 
+    async def test_a_grpc_collector_gets_them(self):
+        try:
+            import grpc
+            from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as messages
+            from opentelemetry.proto.collector.trace.v1 import trace_service_pb2_grpc as service
+        except ImportError:
+            self.skipTest("no grpcio; tools/fetch_clients gets it")
+        from concurrent import futures
+        from google.protobuf import json_format
+
+        got, tenants, refuse = [], set(), [1]
+
+        class Receiver(service.TraceServiceServicer):
+            def Export(self, request, context):
+                if refuse:  # a collector that is busy is asked again
+                    refuse.pop()
+                    context.abort(grpc.StatusCode.UNAVAILABLE, "later")
+                got.append(request)
+                tenants.update(v for k, v in context.invocation_metadata() if k == "x-tenant")
+                return messages.ExportTraceServiceResponse()
+
+        collector = grpc.server(futures.ThreadPoolExecutor(2))
+        service.add_TraceServiceServicer_to_server(Receiver(), collector)
+        port = collector.add_insecure_port("127.0.0.1:0")
+        collector.start()
+        try:
+            server = Server(*self.times, "--otlp-traces-endpoint", f"http://127.0.0.1:{port}",
+                            "--otlp-protocol", "grpc", "--otlp-headers", "X-Tenant=me")
+            await self.load(server, 40)
+            server.stop()
+        finally:
+            collector.stop(None)
+        self.assertEqual(tenants, {"me"})
+        bodies = [json.loads(json_format.MessageToJson(g)) for g in got]
+        self.check_spans(bodies, 40)
+        steps = [e for scope, s in spans(bodies) if scope == "vllm.scheduler.step"
+                 for e in s["events"]]
+        snapshots = [attributes(e) for e in steps if e["name"] == "step.REQUEST_SNAPSHOT"]
+        self.assertTrue(snapshots)
+        for a in snapshots:
+            self.assertEqual(a["request.num_preemptions"], "0")
+            self.assertEqual(a["kv.blocks_cached_gpu"], "0")
+        # The same bytes as a collector writes them to a file can be fitted: ids in hex there.
+        with open("grpc.jsonl", "w") as f:
+            for body in bodies:
+                for r in body["resourceSpans"]:
+                    for scope in r["scopeSpans"]:
+                        for span in scope["spans"]:
+                            for key in ("traceId", "spanId", "parentSpanId"):
+                                if key in span:
+                                    span[key] = base64.b64decode(span[key]).hex()
+                f.write(json.dumps(body) + "\n")
+        done = subprocess.run([VTWIN, "fit", "--otlp", "grpc.jsonl", "--kind", "regression",
+                               "--beta-terms", "num_prefill,num_decode,prefill_tokens",
+                               "-o", "grpc.json"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open("grpc.json") as f:
+            self.assertAlmostEqual(json.load(f)["model"]["params"]["intercept"], 2000, delta=20)
+
+    async def test_sampling_rates(self):
+        server = Server(*self.times, "--otlp-traces-endpoint", "file:some.jsonl",
+                        "--journey-tracing-sample-rate", "0.5", "--step-tracing-sample-rate",
+                        "0.5", "--step-tracing-rich-subsample-rate", "0.5")
+        await self.load(server, 40)
+        server.stop()
+        with open("some.jsonl") as f:
+            found = spans([json.loads(line) for line in f])
+        requests = [s for scope, s in found if s["name"] == "llm_core"]
+        events = [e for scope, s in found if scope == "vllm.scheduler.step" for e in s["events"]]
+        ids = {attributes(e)["step.id"] for e in events if e["name"] == "step.BATCH_SUMMARY"}
+        rich = {attributes(e)["step.id"] for e in events if e["name"] == "step.REQUEST_SNAPSHOT"}
+        last = max(int(attributes(s)["scheduler.step_range_end"]) for scope, s in found
+                   if scope == "vllm.scheduler.step")
+        self.assertTrue(8 <= len(requests) <= 32, len(requests))
+        self.assertTrue(0.3 < len(ids) / last < 0.7, (len(ids), last))
+        self.assertTrue(0.2 < len(rich) / len(ids) < 0.8, (len(rich), len(ids)))
+
     async def test_a_clients_trace_goes_on(self):
         server = Server(*QUICK, "--otlp-traces-endpoint", "file:traced.jsonl",
-                        "--no-otlp-step-events")
+                        "--no-step-tracing-enabled")
         trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
         await server.http.complete(max_tokens=3, headers={
             "traceparent": f"00-{trace}-{parent}-01"})

@@ -1,15 +1,15 @@
-/* impl.h - what the files of the exporter share; private to http.
+/* impl.h - what the files of the exporter share; private to export.
  *
  * The thread that serves notes records, plain numbers and a few strings, in a buffer;
  * the exporter's own thread takes the whole buffer, writes JSON and sends it. The lock
  * between them is held for as long as it takes to copy a record or to swap buffers. */
-#ifndef VT_HTTP_EXPORT_IMPL_H
-#define VT_HTTP_EXPORT_IMPL_H
+#ifndef VT_EXPORT_IMPL_H
+#define VT_EXPORT_IMPL_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "http/export/export.h"
+#include "export/export.h"
 #include "net/net.h"
 
 enum {
@@ -38,6 +38,7 @@ struct export_item { /* a request's part of a step */
     uint64_t tag;
     uint32_t prompt, computed, output, tokens;
     uint32_t blocks, effective; /* UINT32_MAX: not told */
+    uint32_t cached_blocks, preemptions;
     bool decodes;
 };
 
@@ -82,7 +83,7 @@ struct export_names { /* constant while the thread runs */
     const char *model;
     char instance[17]; /* of this run */
     int64_t base_ns;   /* unix time at which the monotonic clock is 0 */
-    bool journey;
+    bool journey, core_only;
     uint32_t in_flight; /* steps at once: 1 or 2 */
 };
 
@@ -97,6 +98,10 @@ void export_body_free(struct export_body *b);
 size_t export_body_bytes(const struct export_body *b);
 /* The engine's part; NULL: no memory. */
 struct export_part *export_part_of(struct export_body *b, uint32_t engine);
+
+/* The body's JSON as protobuf. */
+int export_put_proto(struct vt_buf *b, const struct vt_buf *json,
+                     struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- its pieces ---------------------------------------------------------- */
 
@@ -129,6 +134,7 @@ int64_t export_mono_ns(const struct export_names *names, int64_t unix_ns);
 
 struct export_sink {        /* a file, or a collector */
     struct vt_append *file; /* NULL: none */
+    struct net_grpc *grpc;  /* NULL: it is not asked so */
     struct net_client client;
     bool has_client;
     struct net_header *header; /* heap; as the texts they point into */
@@ -152,6 +158,8 @@ struct export
     pthread_cond_t wake;
     struct vt_buf queue; /* records */
     size_t n_queued;
+    struct vt_map lives; /* of requests that run: cached blocks, preemptions; only the
+                          * thread that serves looks at it */
     _Atomic(int64_t) deadline_ns; /* not 0: closing */
     atomic_uint_fast64_t sent, dropped, failed;
 };

@@ -1,22 +1,35 @@
-/* export.h - spans and events to an OpenTelemetry collector, as OTLP over HTTP (JSON);
- * private to http. A thread of its own sends them in batches: noting never waits, and
- * what a slow collector does not take is dropped and counted. */
-#ifndef VT_HTTP_EXPORT_H
-#define VT_HTTP_EXPORT_H
+/* export.h - spans and events to an OpenTelemetry collector, as OTLP over HTTP (JSON)
+ * or gRPC. A thread of its own sends them in batches: noting never waits, and what a
+ * slow collector does not take is dropped and counted. */
+#ifndef VT_EXPORT_H
+#define VT_EXPORT_H
 
 #include "core/core.h"
+
+enum export_protocol { EXPORT_BY_PORT, EXPORT_GRPC, EXPORT_HTTP };
+extern const char *const export_protocols[]; /* names; end with NULL */
 
 struct export_config {    /* copied, but for model and engine */
     const char *endpoint; /* "http://127.0.0.1:4318/v1/traces"; or "file:PATH": one
                            * export request a line, as a collector's file exporter */
+    enum export_protocol protocol; /* by port: 4317 without a path is gRPC's */
     const char *model;
-    const char *headers;                   /* "K=V,K=V"; NULL: none */
-    bool journey, steps;                   /* the events too, which `vtwin fit` joins */
-    double journey_rate, step_rate;        /* share that is told: 0 to 1 */
-    uint32_t batch;                        /* spans of one export; 0: 512 */
+    const char *headers;            /* "K=V,K=V"; NULL: none */
+    bool journey, steps;            /* the events too, which `vtwin fit` joins */
+    double journey_rate, step_rate; /* share that is told: 0 to 1 */
+    double rich_rate; /* of the steps that are told: with each request's part in them */
+    bool core_only;   /* the frontend's spans are another's to tell */
+    uint32_t batch;   /* spans of one export; 0: 512 */
     uint32_t period_ms;                    /* at least so often; 0: 1000 */
     const struct vt_engine_config *engine; /* for sizes of blocks and caches; NULL */
     double time_scale; /* of the engines' time against the wall clock; 0: 1 */
+};
+/* The part of it that flags state; docs/serve.md says what they mean. */
+struct vt_otlp_export {
+    const char *endpoint, *headers; /* NULL: nothing is exported */
+    enum export_protocol protocol;
+    bool journey, steps;
+    double journey_rate, step_rate, rich_rate;
 };
 struct export; /* opaque */
 /* VT_EINPUT: no such kind of endpoint, or the file cannot be opened. That a collector

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "http/export/impl.h"
+#include "export/impl.h"
 
 /* ---- attributes --------------------------------------------------------- */
 
@@ -235,6 +235,12 @@ void export_put_request(struct export_body *b, const struct export_names *names,
     if (!n->parent) {
         s.trace[0] = vt_rng_u64(rng);
         s.trace[1] = vt_rng_u64(rng) | 1;
+    }
+    if (names->core_only) { /* the parent, if there is one, is in another's spans */
+        s.id = n->parent;
+        put_core(b, names, n, &s, event, id, finish, vt_rng_u64(rng) | 1);
+        b->n++;
+        return;
     }
     export_continue(&w, &b->api);
     export_span_begin(&w, &s);

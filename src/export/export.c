@@ -1,12 +1,12 @@
 /* export.c - noting what is to be told: on the serving thread, so no JSON and no
  * waiting here. */
-#include "http/export/export.h"
+#include "export/export.h"
 
 #include <assert.h>
 #include <math.h>
 #include <unistd.h>
 
-#include "http/export/impl.h"
+#include "export/impl.h"
 #include "live/live.h"
 
 /* ---- opening and closing ------------------------------------------------ */
@@ -19,6 +19,7 @@ static void make_names(struct export_names *n, const struct export_config *c)
     n->model = c->model ? c->model : "";
     snprintf(n->instance, sizeof(n->instance), "%016llx", (unsigned long long)run);
     n->journey = c->journey;
+    n->core_only = c->core_only;
     n->in_flight = c->engine && c->engine->async_scheduling ? 2 : 1;
     /* Seconds that a double holds to the nanosecond; a little more than ever needed. */
     n->base_ns = (int64_t)(now > 1000 ? now - 1000 : 0) * VT_SEC;
@@ -81,6 +82,7 @@ void export_close(struct export *x, uint32_t timeout_ms)
         pthread_mutex_destroy(&x->lock);
     }
     export_sink_close(&x->sink);
+    vt_map_free(&x->lives);
     vt_buf_free(&x->queue);
     free(x);
 }
@@ -190,8 +192,36 @@ void export_request(struct export *x, const struct export_request *r)
 
 /* ---- steps -------------------------------------------------------------- */
 
-static struct export_item item_of(const struct export *x, const struct vt_item *it)
+/* What a snapshot says of a request's past, two numbers in one. Kept whether or not the
+ * step is told, since a later one may be. */
+static void follow(struct export *x, uint32_t engine, const struct vt_step_plan *p)
 {
+    for (uint32_t i = 0; i < p->n; i++) {
+        const struct vt_item *it = &p->item[i];
+        uint64_t *life;
+
+        if (it->origin == VT_WAS_RUNNING)
+            continue;
+        life = vt_map_put(&x->lives, vt_hash2(engine, it->tag));
+        if (!life)
+            continue;
+        if (it->origin == VT_NEW)
+            *life = x->c.engine ? it->computed / x->c.engine->block_size : 0;
+        else
+            *life += (uint64_t)1 << 32;
+    }
+    for (uint32_t i = 0; i < p->n_finished; i++) {
+        uint64_t *life = vt_map_get(&x->lives, vt_hash2(engine, p->finished[i]));
+
+        if (life)
+            vt_map_drop(&x->lives, life);
+    }
+}
+
+static struct export_item item_of(const struct export *x, uint32_t engine,
+                                  const struct vt_item *it)
+{
+    const uint64_t *life = vt_map_get(&x->lives, vt_hash2(engine, it->tag));
     uint32_t end = it->computed + it->tokens;
     struct export_item out = {.tag = it->tag,
                               .prompt = it->prompt_tokens,
@@ -199,6 +229,8 @@ static struct export_item item_of(const struct export *x, const struct vt_item *
                               .tokens = it->tokens,
                               .blocks = UINT32_MAX,
                               .effective = UINT32_MAX,
+                              .cached_blocks = life ? (uint32_t)*life : 0,
+                              .preemptions = life ? (uint32_t)(*life >> 32) : 0,
                               .decodes = !it->prefill};
 
     /* A decode computes the newest token, which may not be back yet. */
@@ -245,21 +277,25 @@ void export_step(struct export *x, uint32_t engine, const struct vt_step *s,
     uint32_t admitted = 0;
     char *at;
 
-    if (!x->c.steps || engine >= EXPORT_MAX_ENGINES ||
-        !is_told(x->c.step_rate, vt_hash2(s->number, engine)))
+    if (!x->c.steps || engine >= EXPORT_MAX_ENGINES)
         return;
+    follow(x, engine, p);
+    if (!is_told(x->c.step_rate, vt_hash2(s->number, engine)))
+        return;
+    if (!is_told(x->c.rich_rate, vt_hash2(s->number, engine + EXPORT_MAX_ENGINES)))
+        n.n_items = 0;
     for (uint32_t i = 0; i < p->n; i++)
         admitted += p->item[i].origin != VT_WAS_RUNNING;
     n.waiting -= admitted < n.waiting ? admitted : n.waiting;
     n.free_blocks = sched ? vt_sched_free_blocks(sched) : 0;
-    n.head.size = (uint32_t)(sizeof(n) + p->n * sizeof(struct export_item) +
+    n.head.size = (uint32_t)(sizeof(n) + n.n_items * sizeof(struct export_item) +
                              s->n_moved * sizeof(struct export_move));
     at = queue_room(x, n.head.size);
     if (!at)
         return;
     memcpy(at, &n, sizeof(n));
-    for (uint32_t i = 0; i < p->n; i++) {
-        struct export_item item = item_of(x, &p->item[i]);
+    for (uint32_t i = 0; i < n.n_items; i++) {
+        struct export_item item = item_of(x, engine, &p->item[i]);
 
         memcpy(at + sizeof(n) + i * sizeof(item), &item, sizeof(item));
     }
@@ -272,7 +308,8 @@ void export_step(struct export *x, uint32_t engine, const struct vt_step *s,
                                    .blocks = k->chunks,
                                    .store = k->store};
 
-        memcpy(at + sizeof(n) + p->n * sizeof(struct export_item) + i * sizeof(move),
+        memcpy(at + sizeof(n) + n.n_items * sizeof(struct export_item) +
+                   i * sizeof(move),
                &move, sizeof(move));
     }
     queue_done(x, at + n.head.size);

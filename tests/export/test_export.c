@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/export/export.h"
+#include "export/export.h"
 #include "live/live.h"
 #include "trace/trace.h"
 
@@ -181,6 +181,7 @@ static void run_into(struct run *r, const char *path, bool async, bool journey)
                               .steps = journey,
                               .journey_rate = 1,
                               .step_rate = 1,
+                              .rich_rate = 1,
                               .batch = 7,
                               .engine = &r->config};
     struct export *x;
@@ -629,6 +630,7 @@ static void a_full_queue_drops_and_counts(void **state)
     struct export_config c = {.endpoint = "http://127.0.0.1:9/v1/traces",
                               .steps = true,
                               .step_rate = 1,
+                              .rich_rate = 1,
                               .batch = 1000000,
                               .period_ms = 600000};
     struct export *x;
@@ -647,8 +649,11 @@ static void a_full_queue_drops_and_counts(void **state)
 static void shares_are_told_as_asked(void **state)
 {
     char path[64], endpoint[80];
-    struct export_config c = {
-        .endpoint = endpoint, .steps = true, .step_rate = 0.25, .journey_rate = 1};
+    struct export_config c = {.endpoint = endpoint,
+                              .steps = true,
+                              .step_rate = 0.25,
+                              .rich_rate = 1,
+                              .journey_rate = 1};
     struct vt_step_plan plan = {.n_decodes = 1};
     struct vt_step s = {.plan = &plan};
     struct export *x;

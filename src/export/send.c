@@ -2,7 +2,7 @@
  * sends it to a file or a collector. */
 #include <errno.h>
 
-#include "http/export/impl.h"
+#include "export/impl.h"
 #include "live/live.h"
 
 enum {
@@ -12,6 +12,8 @@ enum {
     POLL_MS = 50,
     GZIP_LEVEL = 6,
 };
+
+const char *const export_protocols[] = {"by-port", "grpc", "http/json", NULL};
 
 /* ---- opening ------------------------------------------------------------ */
 
@@ -26,6 +28,20 @@ static int add_header(struct export_sink *s, const char *name, const char *value
     return rc;
 }
 
+/* http://HOST:4317 is where collectors take gRPC; a path is HTTP's. */
+static bool is_grpc(const struct export_config *c)
+{
+    const char *host = strstr(c->endpoint, "://"), *end;
+
+    if (c->protocol != EXPORT_BY_PORT)
+        return c->protocol == EXPORT_GRPC;
+    if (!host)
+        return false;
+    end = host + 3 + strcspn(host + 3, "/");
+    return end - host > 5 && strncmp(end - 5, ":4317", 5) == 0 &&
+           (*end == '\0' || strcmp(end, "/") == 0);
+}
+
 int export_sink_open(struct export_sink *s, const struct export_config *c,
                      struct vt_err *err)
 {
@@ -37,9 +53,15 @@ int export_sink_open(struct export_sink *s, const struct export_config *c,
     if (strncmp(e, "http://", 7) != 0 && strncmp(e, "https://", 8) != 0)
         return vt_fail(err, VT_EINPUT,
                        "'%s' is neither http://HOST:PORT/v1/traces nor file:PATH", e);
-    s->has_client = true;
-    if ((rc = net_client_open(&s->client, e, NULL, err)) != VT_OK ||
-        (rc = add_header(s, "Content-Type", "application/json", err)) != VT_OK ||
+    if (is_grpc(c)) {
+        rc = net_grpc_open(&s->grpc, e, err);
+    } else {
+        s->has_client = true;
+        rc = net_client_open(&s->client, e, NULL, err);
+        if (rc == VT_OK)
+            rc = add_header(s, "Content-Type", "application/json", err);
+    }
+    if (rc != VT_OK ||
         (rc = add_header(s, "User-Agent", "vtwin/" VT_VERSION, err)) != VT_OK)
         return rc;
     if (!c->headers)
@@ -65,6 +87,7 @@ int export_sink_open(struct export_sink *s, const struct export_config *c,
 void export_sink_close(struct export_sink *s)
 {
     (void)vt_append_close(s->file, NULL);
+    net_grpc_close(s->grpc);
     if (s->has_client)
         net_client_close(&s->client);
     free(s->header);
@@ -109,6 +132,48 @@ static enum export_outcome post_body(struct export_sink *s, const char *text,
                : EXPORT_REFUSED;
 }
 
+/* Statuses of gRPC after which OTLP's clients try again. */
+static bool is_for_later(int status)
+{
+    enum {
+        CANCELLED = 1,
+        DEADLINE = 4,
+        EXHAUSTED = 8,
+        ABORTED = 10,
+        RANGE = 11,
+        UNAVAILABLE = 14,
+        LOSS = 15
+    };
+
+    return status == CANCELLED || status == DEADLINE || status == EXHAUSTED ||
+           status == ABORTED || status == RANGE || status == UNAVAILABLE ||
+           status == LOSS;
+}
+
+static enum export_outcome call_body(struct export_sink *s, const struct vt_buf *json,
+                                     _Atomic(int64_t) *deadline)
+{
+    struct vt_buf proto = {0};
+    struct net_grpc_call c = {
+        .path = "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+        .header = s->header,
+        .n_headers = s->n_headers,
+        .timeout_ns = SEND_TIMEOUT_MS * VT_MS,
+        .stopped = has_passed,
+        .user = deadline,
+    };
+    int status = 0, rc = export_put_proto(&proto, json, NULL);
+
+    c.body = proto.data;
+    c.len = proto.len;
+    if (rc == VT_OK)
+        rc = net_grpc_call(s->grpc, &c, &status, NULL);
+    vt_buf_free(&proto);
+    if (rc != VT_OK || is_for_later(status))
+        return EXPORT_LATER;
+    return status == 0 ? EXPORT_TAKEN : EXPORT_REFUSED;
+}
+
 /* ---- the thread --------------------------------------------------------- */
 
 struct sender { /* the thread's own */
@@ -140,7 +205,9 @@ static void send_body(struct sender *s)
     vt_buf_char(&s->body.text, '\n');
     /* A try is given up, and the last one made, when the deadline passes. */
     for (int tries = 1; !s->body.text.failed; tries++) {
-        if (!x->sink.file)
+        if (x->sink.grpc)
+            outcome = call_body(&x->sink, text, &x->deadline_ns);
+        else if (!x->sink.file)
             outcome = post_body(&x->sink, text->data, text->len, &x->deadline_ns);
         else
             outcome = vt_append_put(x->sink.file, text, NULL) == VT_OK ? EXPORT_TAKEN

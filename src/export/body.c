@@ -2,7 +2,7 @@
  * server and of each engine, a resource each. */
 #include <inttypes.h>
 
-#include "http/export/impl.h"
+#include "export/impl.h"
 
 /* ---- steps -------------------------------------------------------------- */
 
@@ -91,9 +91,11 @@ void export_put_step(struct export_body *b, const struct export_names *names,
         export_attr_u64(&w, "request.num_prompt_tokens", item->prompt);
         export_attr_u64(&w, "request.num_computed_tokens", item->computed);
         export_attr_u64(&w, "request.num_output_tokens", item->output);
+        export_attr_u64(&w, "request.num_preemptions", item->preemptions);
         export_attr_u64(&w, "request.scheduled_tokens_this_step", item->tokens);
         if (item->blocks != UINT32_MAX)
             export_attr_u64(&w, "kv.blocks_allocated_gpu", item->blocks);
+        export_attr_u64(&w, "kv.blocks_cached_gpu", item->cached_blocks);
         if (item->effective != UINT32_MAX)
             export_attr_u64(&w, "request.effective_prompt_len", item->effective);
         export_event_end(&w);
