@@ -59,7 +59,7 @@ struct system { /* a b = r, of which the lower half of a is there */
  * false. */
 static void solve_system(const struct system *s, double least, double *b, bool *keeps)
 {
-    double l[VT_TERMS + 1][VT_TERMS + 1], z[VT_TERMS + 1];
+    double l[VT_TERMS + 1][VT_TERMS + 1], z[VT_TERMS + 1] = {0};
 
     for (size_t i = 0; i < s->n; i++) {
         double rest = s->a[i][i];
@@ -198,13 +198,13 @@ static void square_system(const struct moments *m, struct system *s, double *sca
     }
 }
 
-/* Least squares over the chosen columns only; false: one of them would be negative or
- * is explained by the others, and *worst is the first to go on the way there from b. */
+/* Goes from b towards the least squares over the chosen columns, until the first of
+ * them would be negative; false: that happened. */
 static bool solve_chosen(const struct system *s, const bool *chosen, double *b)
 {
     struct system part = {0};
     double z[VT_TERMS + 1], way = 1;
-    size_t at[VT_TERMS + 1];
+    size_t at[VT_TERMS + 1] = {0};
     bool keeps[VT_TERMS + 1], whole = true;
 
     for (size_t i = 0; i < s->n; i++)

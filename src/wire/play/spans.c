@@ -35,9 +35,10 @@ int play_spans_open(struct play *p, struct vt_err *err)
 
 void spans_parent(struct play_request *q, struct mp_span headers)
 {
-    struct mp_span text = mp_is_nil(headers) ? (struct mp_span){0}
-                                             : mp_text(mp_get(headers, "traceparent"));
+    struct mp_span text = {0};
 
+    if (!mp_is_nil(headers))
+        text = mp_text(mp_get(headers, "traceparent"));
     if (!text.at || text.len >= sizeof(q->way.parent))
         return;
     memcpy(q->way.parent, text.at, text.len);
