@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "http/export/impl.h"
+#include "export/impl.h"
 #include "http/metrics/metrics.h"
 
 #include "../failing_malloc.h"
