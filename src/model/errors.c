@@ -4,6 +4,7 @@
 #include "model/params.h"
 
 #define ERRORS "errors.json"
+#define LAW    "estimate.json"
 
 enum { MOST_PROFILES = 64 };
 
@@ -114,4 +115,34 @@ int vt_kind_errors(struct vt_kind_error row[VT_MOST_KIND_ERRORS], size_t *n,
     *n = 0;
     rc = add_fits(row, n, err);
     return rc == VT_OK ? add_judged(row, n, err) : rc;
+}
+
+/* ---- the worst of them -------------------------------------------------------- */
+
+int vt_worst_estimate(struct vt_worst_model *out, const char *class,
+                      enum vt_trust metric, struct vt_err *err)
+{
+    const struct vt_node *root = NULL, *models;
+    struct vt_arena scratch = {0};
+    int rc = vt_builtin_tree(&scratch, LAW, &root, err);
+
+    *out = (struct vt_worst_model){.median = -1};
+    models = rc == VT_OK ? vt_get(root, "models") : NULL;
+    for (uint32_t i = 0; models && models->kind == VT_LIST && i < models->n && !rc;
+         i++) {
+        const struct vt_node *m = &models->u.item[i];
+        const char *name = "", *own = "";
+        double median[VT_TRUSTS];
+
+        if ((rc = vt_get_str(m, "name", VT_REQUIRED, &name, err)) ||
+            (rc = vt_get_str(m, "class", VT_REQUIRED, &own, err)) ||
+            (rc = read_medians(vt_get(m, "median_error_pct"), median, err)))
+            break;
+        if (strcmp(own, class) != 0 || !(median[metric] > out->median))
+            continue;
+        out->median = median[metric];
+        (void)snprintf(out->name, sizeof(out->name), "%s", name);
+    }
+    vt_arena_free(&scratch);
+    return vt_within(err, rc, "%s", LAW);
 }

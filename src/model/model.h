@@ -691,6 +691,14 @@ struct vt_kind_error {
 };
 int vt_kind_errors(struct vt_kind_error row[VT_MOST_KIND_ERRORS], size_t *n,
                    struct vt_err *err) VT_MUST_CHECK;
+/* Of the models that the law was learned from, each by a law of the others: the one of
+ * a class ("dense", "mixture") whose error of that metric is largest. */
+struct vt_worst_model {
+    char name[64];
+    double median; /* of its captures' sizes, in percent */
+};
+int vt_worst_estimate(struct vt_worst_model *out, const char *class,
+                      enum vt_trust metric, struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- how far times are to be trusted ----------------------------------- */
 

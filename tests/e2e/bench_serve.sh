@@ -146,3 +146,22 @@ grep -Eq '^Successful requests: +2' out || fail "$(cat out)"
 # A rate is that of requests: four conversations of five turns at two a second take ten.
 good bench serve --dry-run --dataset-name multi-turn --num-conversations 4 --num-turns 5 --request-rate 2
 grep -q 'last first request at 10.000000 s' out || fail "$(tail -n 1 out)"
+
+# --twin: beside what was measured, what simulate predicts of the same requests.
+serving --profile qwen3-8b-h200 --served-model-name timed
+vtwin bench serve --base-url "$url" --model timed --num-prompts 12 --request-rate 20 \
+    --random-input-len 200 --random-output-len 8 --twin '--profile qwen3-8b-h200' \
+    --save-result --result-filename twin.json
+[ "$status" -eq 0 ] || fail "exit $status: $(cat err)"
+grep -qx "Twin: qwen3-8b-h200, by the client's clock" out || fail "$(cat out)"
+grep -q '^basis  ' out || fail "no word on what it stands on: $(cat out)"
+python3 - <<'P' || fail "the result does not hold the twin's"
+import json
+d = json.load(open("twin.json"))
+assert d["completed"] == 12
+t = d["twin"]
+assert t["predicted"]["requests"] == t["measured"]["requests"] == 12, t
+assert t["predicted"]["output_tokens"] == 96 and t["predicted"]["ttft_ms"]["mean"] > 5, t
+P
+bad "--twin '--gpo H200': unknown flag" bench serve --base-url "$url" --twin '--gpo H200'
+bad "nothing is measured with --dry-run" bench serve --dry-run --twin '--gpu H200'

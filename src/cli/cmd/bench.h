@@ -42,6 +42,7 @@ struct bench_options {
     struct limits_named slo;
     bool save_result, append_result, vllm_only, progress, disable_tqdm, dry_run;
     const char *result_dir, *result_filename, *trace_out, *lifecycle_out;
+    const char *twin; /* flags of simulate; NULL: none */
     /* compare */
     struct compare_options compare;
     /* sweep */
@@ -96,9 +97,11 @@ int bench_job_times(const struct bench_job *j, vt_ns *at,
 /* Fails if no request succeeded although nobody stopped the run. */
 int bench_job_check(const struct vt_load_records *r, const struct vt_load_summary *s,
                     struct vt_err *err) VT_MUST_CHECK;
-/* The result of one run as --save-result has it, on one line. */
+/* The result of one run as --save-result has it, on one line. twin: its last member as
+ * JSON; NULL: none. */
 void bench_job_json(const struct bench_job *j, const struct vt_load_records *r,
-                    const struct vt_load_summary *s, struct vt_buf *b);
+                    const struct vt_load_summary *s, const struct vt_buf *twin,
+                    struct vt_buf *b);
 struct vt_load_origin bench_job_origin(const struct bench_job *j);
 int bench_write_trace(const struct vt_load_records *r, const struct vt_load_origin *o,
                       const char *path, struct vt_err *err) VT_MUST_CHECK;
@@ -117,6 +120,14 @@ struct vt_load_data bench_data(const struct bench_job *j);
 void bench_tell(const char *fmt, ...) VT_PRINTF(1, 2); /* a line on stderr */
 /* bench_align.c: makes prompts have the length wanted by the server's own tokenizer. */
 int bench_align(struct bench_job *j, struct vt_err *err) VT_MUST_CHECK;
+
+/* bench_twin.c: whether --twin can be read, before anything is sent; and what the
+ * engine that --twin describes would have made of the requests that were sent, when
+ * they were sent. Appends a table, and one line of JSON. */
+int bench_twin_check(const struct bench_job *j, struct vt_err *err) VT_MUST_CHECK;
+int bench_twin(const struct bench_job *j, const struct vt_load_records *r,
+               struct vt_buf *table, struct vt_buf *json,
+               struct vt_err *err) VT_MUST_CHECK;
 
 /* The subcommands; a->operand[0] is their name. */
 opt_run bench_serve, bench_compare, bench_sweep;

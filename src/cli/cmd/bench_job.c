@@ -324,16 +324,24 @@ int bench_write_trace(const struct vt_load_records *r, const struct vt_load_orig
 }
 
 void bench_job_json(const struct bench_job *j, const struct vt_load_records *r,
-                    const struct vt_load_summary *s, struct vt_buf *b)
+                    const struct vt_load_summary *s, const struct vt_buf *twin,
+                    struct vt_buf *b)
 {
     struct vt_load_about about = j->about;
-    struct vt_buf turns = {0};
+    struct vt_buf more = {0};
     struct vt_err err;
 
-    vt_buf_str(&turns, ", \"per_turn_metrics\": ");
-    if (j->plan.n_turns > j->plan.n &&
-        vt_load_turns_json(&turns, r, &j->asks, &err) == VT_OK)
-        about.more = turns.data;
+    if (j->plan.n_turns > j->plan.n) {
+        vt_buf_str(&more, ", \"per_turn_metrics\": ");
+        if (vt_load_turns_json(&more, r, &j->asks, &err) != VT_OK)
+            vt_buf_clear(&more);
+    }
+    if (twin && twin->len > 0) {
+        vt_buf_str(&more, ", \"twin\": ");
+        vt_buf_add(&more, twin->data, twin->len);
+    }
+    if (more.len > 0 && !more.failed)
+        about.more = more.data;
     vt_load_result_json(b, &about, &j->asks, s, r);
-    vt_buf_free(&turns);
+    vt_buf_free(&more);
 }

@@ -15,6 +15,8 @@ static const char *const assignments[] = {"random", "round-robin", NULL};
              .hi = 1e9)
 #define OF_VLLM "of vllm bench; accepted, without effect"
 
+enum { SERVE = 1, COMPARE = 2, SWEEP = 4 };
+
 static const struct opt_row rows[] = {
     /* where to */
     OPT_WORD(backend, "backend", "NAME", backends, "openai",
@@ -119,6 +121,9 @@ static const struct opt_row rows[] = {
              .shown = "the backend"),
     OPT_TEXT(trace_out, "trace-out", "FILE", NULL,
              "also a trace for fit and validate; gzip by .gz"),
+    OPT_TEXT(twin, "twin", "FLAGS", NULL,
+             "also what simulate predicts of it: 'MODEL --gpu H200'", .flags = true,
+             .subs = SERVE),
     OPT_TEXT(lifecycle_out, "lifecycle-out", "DIR", NULL,
              "also inference-perf's reports"),
     OPT_FLAG(vllm_only, "vllm-only", "no table of our own after vLLM's"),
@@ -172,7 +177,6 @@ static const struct opt_sub subs[] = {
      bench_sweep},
     {0},
 };
-enum { SERVE = 1, COMPARE = 2, SWEEP = 4 };
 
 static const struct opt_block blocks[] = {
     {.row = rows, .subs = SERVE | SWEEP},

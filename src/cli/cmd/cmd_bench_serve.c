@@ -52,7 +52,8 @@ static int append_result(const char *path, const struct vt_buf *text,
 }
 
 static int save_result(const struct bench_job *j, const struct vt_load_records *r,
-                       const struct vt_load_summary *s, struct vt_err *err)
+                       const struct vt_load_summary *s, const struct vt_buf *twin,
+                       struct vt_err *err)
 {
     const char *dir = j->o->result_dir;
     struct vt_buf text = {0}, path = {0};
@@ -63,7 +64,7 @@ static int save_result(const struct bench_job *j, const struct vt_load_records *
         return VT_OK;
     if (dir && (rc = vt_make_dirs(dir, NULL, err)))
         return rc;
-    bench_job_json(j, r, s, &text);
+    bench_job_json(j, r, s, twin, &text);
     file_name(j, &path);
     if (text.failed || path.failed)
         rc = vt_nomem(err);
@@ -154,7 +155,7 @@ static int measure_server(struct bench_job *j, struct vt_err *err)
     struct vt_load_records r = {0};
     struct vt_load_summary s = {0};
     struct vt_load_origin origin;
-    struct vt_buf b = {0};
+    struct vt_buf b = {0}, twin = {0};
     int rc = bench_job_warm(j, err);
 
     if (rc || (rc = bench_job_run(j, &r, &s, err)))
@@ -170,7 +171,10 @@ static int measure_server(struct bench_job *j, struct vt_err *err)
         goto out;
     if (o->slo.given)
         put_limits(&b, j, &s);
-    if ((rc = cli_print(&b, err)) || (rc = save_result(j, &r, &s, err)) ||
+    /* What was measured is not lost with a twin that cannot be. */
+    if (o->twin && s.completed > 0 && bench_twin(j, &r, &b, &twin, err) != VT_OK)
+        bench_tell("--twin '%s': %s", o->twin, err->msg);
+    if ((rc = cli_print(&b, err)) || (rc = save_result(j, &r, &s, &twin, err)) ||
         (o->compare.report && (rc = bench_page(j, &r, &s, o->compare.report, err))) ||
         (o->trace_out && (rc = bench_write_trace(&r, &origin, o->trace_out, err))) ||
         (o->lifecycle_out &&
@@ -185,6 +189,7 @@ static int measure_server(struct bench_job *j, struct vt_err *err)
     }
 out:
     vt_buf_free(&b);
+    vt_buf_free(&twin);
     vt_load_records_free(&r);
     return rc;
 }
@@ -195,6 +200,10 @@ int bench_serve(const struct opt_args *a, struct vt_err *err)
     int rc;
 
     cli_signals_catch();
+    j = (struct bench_job){.o = a->options};
+    rc = bench_twin_check(&j, err);
+    if (rc != VT_OK)
+        return rc;
     rc = bench_job_open(&j, a, err);
     if (rc == VT_OK)
         rc = j.o->dry_run ? print_plan(&j, err) : measure_server(&j, err);

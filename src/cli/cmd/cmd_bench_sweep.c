@@ -150,7 +150,7 @@ static int run_one(struct sweeping *w, size_t i, struct vt_err *err)
                w->job.about.num_prompts);
     if ((rc = bench_job_run(&w->job, r, &s, err)) || (rc = bench_job_check(r, &s, err)))
         return rc;
-    bench_job_json(&w->job, r, &s, &b);
+    bench_job_json(&w->job, r, &s, NULL, &b);
     if (i == 0)
         w->cached_first = s.cached_tokens;
     /* All runs send the same prompts. */

@@ -47,6 +47,28 @@ static void put_errors(struct vt_buf *b, const struct vt_kind_error *error, size
     }
 }
 
+/* A median hides who is far off: of each class and metric the worst one. */
+static int put_worst(struct vt_buf *b, struct vt_err *err)
+{
+    static const char *const class[] = {"dense", "mixture"};
+    static const char *const shown[VT_TRUSTS] = {"E2E", "TTFT",    "TTFT p99",
+                                                 "ITL", "ITL p99", "tok/s"};
+    struct vt_worst_model w;
+    int rc = VT_OK;
+
+    vt_buf_str(b, "\nworst of the models that estimates were judged by, each unseen\n");
+    for (size_t i = 0; i < VT_COUNT(class) && rc == VT_OK; i++) {
+        vt_buf_printf(b, "%-8s", class[i]);
+        for (size_t k = 0; k < VT_TRUSTS && rc == VT_OK; k++) {
+            rc = vt_worst_estimate(&w, class[i], (enum vt_trust)k, err);
+            vt_buf_printf(b, "%s %s %.1f %s", k > 0 ? "," : "", shown[k], w.median,
+                          w.name);
+        }
+        vt_buf_char(b, '\n');
+    }
+    return rc;
+}
+
 static int list_models(const struct opt_args *a, struct vt_err *err)
 {
     const struct model_options *o = a->options;
@@ -71,7 +93,8 @@ static int list_models(const struct opt_args *a, struct vt_err *err)
     for (size_t i = 0; i < n; i++)
         vt_buf_printf(&b, "%-16s %s\n", kinds[i]->name, kinds[i]->help);
     put_errors(&b, error, n_errors);
-    return cli_print(&b, err);
+    rc = put_worst(&b, err);
+    return cli_print_end(&b, rc, err);
 }
 
 /* ---- models known by name ---------------------------------------------- */

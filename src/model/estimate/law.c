@@ -5,7 +5,9 @@
  * and the KV cache are read and written; and every layer has kernels that take a few
  * microseconds whatever they do. The host launches all that, layer by layer where no
  * graph does it at once. */
+#include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "model/model.h"
 
@@ -508,6 +510,17 @@ double vt_law_draft_us(const struct vt_law *law, const struct vt_gpu_reach *reac
     return law->draft + dense_time(law, &s, 1, 1) + s.layers * law->layer;
 }
 
+/* What stood at a batch's size stands at as many times that as there are batches. */
+static void spread_knots(double *value, const double *knot, size_t n, double times)
+{
+    double was[VT_STEP_GRAPH_KNOTS + VT_STEP_MIXED_KNOTS];
+
+    assert(n <= VT_COUNT(was));
+    memcpy(was, value, n * sizeof(*was));
+    for (size_t i = 0; i < n; i++)
+        value[i] = vt_knots_between(was, vt_knots_place(knot, n, knot[i] / times));
+}
+
 /* pp batches are in flight, each with its part of a step's tokens, and each GPU reads
  * its layers' weights for every one of them: what tokens cost is shared out, what a
  * step costs is not. A batch goes from stage to stage as an all-reduce's message would.
@@ -518,8 +531,19 @@ static void share_stages(struct vt_step_params *p, const struct sizes *s, double
                                  &p->row,         &p->context_ktoken, &p->prefill,
                                  &p->depth_mtoken};
 
+    double *const factor[] = {[VT_STEP_GRAPH] = p->graph_factor,
+                              [VT_STEP_MIXED] = p->mixed_factor,
+                              [VT_STEP_EAGER] = p->eager_factor};
+
     for (size_t i = 0; i < VT_COUNT(of_tokens); i++)
         *of_tokens[i] /= pp;
+    for (size_t i = 0; i < VT_COUNT(factor); i++) {
+        size_t n;
+        const double *knot = vt_step_knots((enum vt_step_mode)i, &n);
+
+        spread_knots(factor[i], knot, n, pp);
+    }
+    spread_knots(p->context_factor, vt_step_context_knots, VT_STEP_CONTEXT_KNOTS, pp);
     p->base += (pp - 1) * s->reduce_us;
 }
 
