@@ -114,7 +114,7 @@ static int wait_until_healthy(struct http_replay *u, struct vt_err *err)
 static int start_programs(struct http_replay *u, struct vt_err *err)
 {
     const struct vt_golden_model *m = u->r->golden->model;
-    /* Only requests of 0.25 look like those of another line. */
+    /* Of lines that cannot be told apart only 0.25 is answered otherwise. */
     const char *told = strcmp(u->r->golden->line, "0.25") == 0 ? "0.25" : NULL;
     const char *model = u->r->config->model_dir ? u->r->config->model_dir
                         : m                     ? m->directory

@@ -19,19 +19,23 @@
 
 struct vt_wire_line {
     const char *name;        /* "0.26" */
+    uint32_t minor;          /* 26 */
     uint32_t request_fields; /* of EngineCoreRequest */
     uint32_t output_fields;  /* of EngineCoreOutput */
     uint32_t outputs_fields; /* of EngineCoreOutputs */
     uint32_t prefill_at;     /* index of prefill_stats in EngineCoreOutput */
-    bool ec_transfer;        /* EngineCoreOutput has ec_transfer_params */
-    bool kv_fetch_stats;     /* the keys that 0.32 added to scheduler_stats */
+    bool past;               /* out of the window: still spoken, no longer tested */
 };
 
 const struct vt_wire_line *const *vt_wire_lines(size_t *n); /* oldest first; static */
 const struct vt_wire_line *
 vt_wire_line_find(const char *name); /* "0.26", "v0.26.1"; NULL */
-/* The oldest line whose requests are so long, 0.26 for those that share its length. */
+/* The oldest line whose requests are so long, 0.26 for those that share its length:
+ * what it writes is understood by all of that length. */
 const struct vt_wire_line *vt_wire_line_of_request(uint32_t n_fields);
+/* Whose scheduler it most likely is where a line was guessed: 32 for the newest line in
+ * the window with requests of the same length. */
+uint32_t vt_wire_release(const struct vt_wire_line *line);
 
 /* ---- provenance ------------------------------------------------------- */
 

@@ -1,4 +1,5 @@
 #include "place.h"
+#include "wire/wire.h"
 
 #define GOLDEN                                                                     \
     "[[golden]]\nline = \"0.26\"\npath = \"a-0.26.jsonl.gz\"\nrole = \"schema\"\n" \
@@ -159,11 +160,38 @@ static void shipped_manifest_is_good(void **state)
     vt_manifest_free(&m);
 }
 
+/* The newest line and the three before it, and older ones while goldens stand on them.
+ */
+static void the_window_is_kept_by_rule(void **state)
+{
+    struct vt_manifest m;
+    struct vt_err err = {0};
+    size_t n;
+    const struct vt_wire_line *const *line = vt_wire_lines(&n);
+
+    (void)state;
+    assert_int_equal(
+        vt_manifest_load(&m, VT_TEST_DIR "/../conformance/manifest.toml", &err), VT_OK);
+    for (size_t i = 0; i < n; i++) {
+        bool wanted = line[i]->minor + 3 >= line[n - 1]->minor, there = false;
+
+        for (size_t k = 0; k < m.n_goldens; k++)
+            wanted |= strcmp(m.golden[k].line, line[i]->name) == 0;
+        for (size_t k = 0; k < m.n_lines; k++)
+            there |= strcmp(m.line[k].line, line[i]->name) == 0;
+        print_message("  %s: %s\n", line[i]->name, wanted ? "in" : "out");
+        assert_int_equal(there, wanted);
+        assert_int_equal(line[i]->past, !wanted);
+    }
+    vt_manifest_free(&m);
+}
+
 int main(void)
 {
     static const struct CMUnitTest more[] = {
         cmocka_unit_test(fields_are_read),
         cmocka_unit_test(shipped_manifest_is_good),
+        cmocka_unit_test(the_window_is_kept_by_rule),
     };
     struct CMUnitTest tests[VT_COUNT(rows)];
     int failed;

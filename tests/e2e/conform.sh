@@ -77,7 +77,7 @@ cp "$shipped/compat.toml" "$shipped/models.toml" empty/
 : >empty/manifest.toml
 good conform --manifest empty/manifest.toml
 [ "$(cat out)" = "no goldens to check" ] || fail "no goldens: $(cat out)"
-good conform --manifest "$shipped/manifest.toml" --line 0.27
+good conform --manifest "$shipped/manifest.toml" --line 0.30
 [ "$(cat out)" = "no goldens to check" ] || fail "none of a line: $(cat out)"
 
 # ---- bad input ----
@@ -116,12 +116,12 @@ sed -i 's/^line = "0.26"/line = "0.32"/' only/manifest.toml
 failing "line +FAILED .*0.26.0 is not on line 0.32" "${mine[@]}"
 grep -Eq "schema +FAILED .*no key 'tensor_parallel_size', which line 0.32 requires" out
 # The same on a line that is not validated is told, and fails only strictly.
-sed -i 's/^line = "0.32"/line = "0.27"/' only/manifest.toml
+sed -i 's/^line = "0.32"/line = "0.30"/' only/manifest.toml
 good conform "${mine[@]}"
 grep -q 'not validated' out
 failing 'line +FAILED' "${mine[@]}" --strict
 # Any version is on the nightly line.
-sed -i 's/^line = "0.27"/line = "nightly"/' only/manifest.toml
+sed -i 's/^line = "0.30"/line = "nightly"/' only/manifest.toml
 good conform "${mine[@]}"
 ! grep -q failed,.*failed out || fail "nightly: $(cat out)"
 

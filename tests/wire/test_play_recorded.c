@@ -16,7 +16,7 @@ static const struct capture {
     {"Rust 0.26", "wire-capture-0.26.0.jsonl.gz", "rust", "0.26", true, 61, 8, 10, 3},
     {"Python 0.32", "wire-capture-0.32.0.jsonl.gz", "python", "0.32", true, 69, 6, 12,
      0},
-    {"Rust 0.32", "wire-capture-0.32.0.jsonl.gz", "rust", "0.32", false, 58, 5, 10, 1},
+    {"Rust 0.32", "wire-capture-0.32.0.jsonl.gz", "rust", "0.32", true, 58, 5, 10, 1},
     {"Python 0.26, short of blocks", "wire-capture-0.26.0-preempt-dead.jsonl.gz",
      "python", "0.26", true, 8, 0, 2, 0},
     {"Rust 0.26, short of blocks", "wire-capture-0.26.0-preempt-dead.jsonl.gz", "rust",

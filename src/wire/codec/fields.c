@@ -412,7 +412,6 @@ uint8_t *msg_poke_field(uint8_t *p, const struct vt_wire_line *line,
     }
 }
 
-/* iteration_details and the like came in 0.26, as ec_transfer_params did. */
 static bool is_written(const struct vt_wire_line *line, const struct msg_field *f,
                        const void *thing)
 {
@@ -420,8 +419,7 @@ static bool is_written(const struct vt_wire_line *line, const struct msg_field *
 
     if (f->nil == MSG_LEFT_OUT && !text->at)
         return false;
-    return f->since == MSG_ALL_LINES ||
-           (f->since == MSG_FROM_0_26 ? line->ec_transfer : line->kv_fetch_stats);
+    return f->since == MSG_ALL_LINES || line->minor >= f->since;
 }
 
 uint8_t *msg_poke_map(uint8_t *p, const struct vt_wire_line *line,

@@ -59,7 +59,8 @@ enum {
  * its key. */
 enum msg_nil { MSG_NEVER_NIL, MSG_NIL_OK, MSG_NIL_BELOW_0, MSG_NIL_AT_0, MSG_LEFT_OUT };
 
-enum msg_since { MSG_ALL_LINES, MSG_FROM_0_26, MSG_FROM_0_32 }; /* that write it */
+/* The first line that writes it: 26 is 0.26. */
+enum msg_since { MSG_ALL_LINES, MSG_FROM_0_26 = 26, MSG_FROM_0_31 = 31, MSG_FROM_0_32 };
 
 struct msg_table;
 

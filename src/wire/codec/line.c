@@ -5,14 +5,20 @@
 
 #include "wire/wire.h"
 
-static const struct vt_wire_line v0_25 = {"0.25", 20, 13, 8, 10, false, false};
-static const struct vt_wire_line v0_26 = {"0.26", 20, 14, 8, 11, true, false};
-static const struct vt_wire_line v0_27 = {"0.27", 20, 14, 8, 11, true, false};
-static const struct vt_wire_line v0_28 = {"0.28", 21, 16, 8, 11, true, false};
-static const struct vt_wire_line v0_32 = {"0.32", 22, 18, 9, 11, true, true};
-
-static const struct vt_wire_line *const lines[] = {&v0_25, &v0_26, &v0_27, &v0_28,
-                                                   &v0_32};
+static const struct vt_wire_line table[] = {
+    {"0.25", 25, 20, 13, 8, 10, .past = true},
+    {"0.26", 26, 20, 14, 8, 11, .past = false},
+    {"0.27", 27, 20, 14, 8, 11, .past = true},
+    {"0.28", 28, 21, 16, 8, 11, .past = true},
+    {"0.29", 29, 21, 17, 8, 11, .past = false},
+    {"0.30", 30, 21, 17, 8, 11, .past = false},
+    {"0.31", 31, 22, 18, 8, 11, .past = false},
+    {"0.32", 32, 22, 18, 9, 11, .past = false},
+};
+static const struct vt_wire_line *const lines[] = {&table[0], &table[1], &table[2],
+                                                   &table[3], &table[4], &table[5],
+                                                   &table[6], &table[7]};
+_Static_assert(VT_COUNT(lines) == VT_COUNT(table), "each of them");
 
 const struct vt_wire_line *const *vt_wire_lines(size_t *n)
 {
@@ -34,13 +40,27 @@ const struct vt_wire_line *vt_wire_line_find(const char *name)
     return NULL;
 }
 
+/* Frontends reject arrays that are longer than they know, and take shorter ones: so the
+ * oldest that it can be. 0.25 is not guessed: fields of its answers stand elsewhere. */
 const struct vt_wire_line *vt_wire_line_of_request(uint32_t n_fields)
 {
-    if (n_fields >= v0_32.request_fields)
-        return &v0_32;
-    if (n_fields >= v0_28.request_fields)
-        return &v0_28;
-    return &v0_26;
+    const struct vt_wire_line *found = vt_wire_line_find("0.26");
+
+    for (size_t i = 0; i < VT_COUNT(lines); i++)
+        if (lines[i]->request_fields > found->request_fields &&
+            lines[i]->request_fields <= n_fields)
+            found = lines[i];
+    return found;
+}
+
+uint32_t vt_wire_release(const struct vt_wire_line *line)
+{
+    uint32_t release = line->minor;
+
+    for (size_t i = 0; i < VT_COUNT(lines); i++)
+        if (lines[i]->request_fields == line->request_fields && !lines[i]->past)
+            release = lines[i]->minor;
+    return release;
 }
 
 /* ---- the fingerprint of what a capture was taken on ------------------- */

@@ -188,7 +188,7 @@ static const struct msg_field stats_fields[] = {
     {MSG_NAMED("spec_decoding_stats", MSG_NESTED, MSG_NIL_OK),
      .n_at = offsetof(struct wire_outputs, stats.has_spec), .nested = &spec_table},
     MSG_CONST("kv_connector_stats", MSG_NIL, MSG_ALL_LINES),
-    MSG_CONST("ec_connector_stats", MSG_NIL, MSG_FROM_0_32),
+    MSG_CONST("ec_connector_stats", MSG_NIL, MSG_FROM_0_31),
     MSG_CONST("waiting_lora_adapters", MSG_NO_PAIRS, MSG_ALL_LINES),
     MSG_CONST("running_lora_adapters", MSG_NO_PAIRS, MSG_ALL_LINES),
     MSG_CONST("cudagraph_stats", MSG_NIL, MSG_ALL_LINES),
@@ -336,7 +336,7 @@ void wire_output_write(struct vt_buf *b, const struct vt_wire_line *line,
     for (uint32_t i = 0; i < o->n_events; i++)
         p = msg_poke_map(p, line, &event_table, &o->event[i]);
     p = poke_raw(p, o->kv_transfer);
-    if (line->ec_transfer)
+    if (line->minor >= 26)
         p = poke_raw(p, o->ec_transfer);
     p = poke_raw(p, o->trace_headers);
     p = o->has_prefill ? msg_poke_map(p, line, &prefill_table, o) : poke_nil(p);

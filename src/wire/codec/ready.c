@@ -101,7 +101,7 @@ struct key {
     bool required;  /* by frontends of that line and later */
 };
 
-enum { L25, L26, L27, L28, L32 };
+enum { L25, L26, L27, L28, L29, L30, L31, L32 };
 
 /* What frontends of each line demand and accept; Rust's are the stricter ones. */
 static const struct key keys[] = {
@@ -126,10 +126,10 @@ static const struct key keys[] = {
     {"weight_transfer_backend", IS(MP_STR) | IS(MP_NIL), L28, false},
     {"enable_sleep_mode", IS(MP_BOOL), L28, false},
     {"supports_draft_weight_updates", IS(MP_BOOL), L28, false},
-    {"supports_lora", IS(MP_BOOL), L32, true},
-    {"max_loras", IS(MP_INT), L32, true},
-    {"mamba_block_size", IS(MP_INT) | IS(MP_NIL), L32, false},
-    {"effective_attention_block_size", IS(MP_INT) | IS(MP_NIL), L32, false},
+    {"supports_lora", IS(MP_BOOL), L29, true},
+    {"max_loras", IS(MP_INT), L29, true},
+    {"mamba_block_size", IS(MP_INT) | IS(MP_NIL), L29, false},
+    {"effective_attention_block_size", IS(MP_INT) | IS(MP_NIL), L31, false},
 };
 _Static_assert(VT_COUNT(keys) == VT_COUNT(ready_fields), "ours has them all");
 

@@ -198,7 +198,7 @@ static int do_wake(struct call *u)
     awake = !u->r->weights_away && !u->r->cache_away;
     if (awake)
         rc = run_again(u);
-    if (u->r->line->kv_fetch_stats) /* since 0.32 it is told */
+    if (u->r->line->minor >= 31) /* since then it is told */
         mp_put_bool(u->result, awake);
     else
         mp_put_nil(u->result);

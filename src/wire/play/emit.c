@@ -141,7 +141,7 @@ static int add_values(struct play_engines *k, const struct rank *r, const struct
         .vocab_size = k->p->c->vocab_size,
         .key = q->script.key,
         .greedy = q->greedy,
-        .prompt_fields = r->line->kv_fetch_stats ? 5 : 4,
+        .prompt_fields = r->line->minor >= 29 ? 5 : 4,
     };
     struct vt_buf *b = &k->values;
     size_t stop_end, logprobs_end;

@@ -25,7 +25,7 @@ struct logprobs_ask {
     uint32_t vocab_size;
     uint64_t key;           /* script.key */
     bool greedy;            /* the sampled token is always the best */
-    uint32_t prompt_fields; /* of the tuple of a prompt: 5 from 0.32 on; 4 at least */
+    uint32_t prompt_fields; /* of the tuple of a prompt: 5 from 0.29 on; 4 at least */
 };
 
 /* Appends one value, new_logprobs: arrays for output tokens first_index and following.

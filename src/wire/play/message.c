@@ -71,7 +71,7 @@ static void take_add(struct link *l, struct vt_arena *a, const void *bytes, size
         return;
     }
     if (l->p->c->follow_line)
-        play_request_release(q, vt_vllm_nearest(l->line->name));
+        play_request_release(q, vt_wire_release(l->line));
     /* Hashing a long prompt takes a while, which the engine thread does not have. */
     if (q->blocks.chain.none_hash && q->blocks.n_prompt >= q->blocks.size)
         (void)vt_blocks_key(&q->blocks, q->blocks.n_prompt / q->blocks.size - 1, 0);

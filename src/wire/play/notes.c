@@ -77,14 +77,15 @@ static int serve_request(struct play_engines *k, struct rank *r, struct play_req
  * an earlier one are there, theirs holds. */
 static void follow_line(struct play_engines *k, struct rank *r)
 {
-    uint32_t release = vt_vllm_nearest(r->line->name);
+    uint32_t release = vt_wire_release(r->line);
 
     if (!k->p->c->follow_line || release == r->release ||
         !vt_sched_follow(vt_engine_sched(r->core), release))
         return;
     r->release = release;
-    play_log(k->p, "engine %u: the frontend speaks vLLM %s: scheduled as 0.%u",
-             r->index, r->line->name, release);
+    play_log(k->p, "engine %u: the frontend speaks vLLM %s%s: scheduled as 0.%u",
+             r->index, r->line->name, release > r->line->minor ? " or later" : "",
+             release);
 }
 
 static int take_request(struct play_engines *k, struct rank *r, struct note *n,
