@@ -50,13 +50,14 @@ def stored(tokens, chain, group, kind, kept, salt=None, window=None):
     return event
 
 
-def of_gpt_oss(tokens, new, salt=None):
-    """Both groups' events. Before 0.29 (not `new`) everything stays findable, later the windows
-    that who repeats the prompt needs. A salt has a tag in hashes since 0.31, never in events."""
-    chain = hashes(tokens, ("cache_salt", salt) if salt and new else salt)
+def of_gpt_oss(tokens, minor, salt=None):
+    """Both groups' events as 0.`minor` tells them. Before 0.29 everything stays findable, later
+    the windows that who repeats the prompt needs. A salt has a tag in hashes since 0.31, never
+    in events."""
+    chain = hashes(tokens, ("cache_salt", salt) if salt and minor >= 31 else salt)
     every = range(len(chain))
     end = (len(tokens) - 1) // SIZE  # one token at least is computed again
-    window = range(max(0, end - 8), end) if new else every
+    window = range(max(0, end - 8), end) if minor >= 29 else every
     return [stored(tokens, chain, 0, "sliding_window", window, salt, 128),
             stored(tokens, chain, 1, "full_attention", every, salt)]
 

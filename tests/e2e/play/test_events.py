@@ -3,7 +3,7 @@ import asyncio
 import os
 import sys
 
-from peers import FAST, NEW, ROOT, SKIPPED, PlayTest, free_port, main
+from peers import FAST, MINOR, ROOT, SKIPPED, VERSION, PlayTest, free_port, main
 
 try:
     from block_events import GPT_OSS, of_gpt_oss, replay
@@ -18,7 +18,7 @@ class Groups(PlayTest):
         cls.replay = f"tcp://127.0.0.1:{port + 1}"
         cls.play_flags = (*FAST, "--num-gpu-blocks", "600", "--gpu", "H200",
                           "--hf-config", os.path.join(ROOT, GPT_OSS),
-                          "--enable-kv-cache-events", "--block-hash-seed", "0",
+                          "--enable-kv-cache-events", "--block-hash-seed", "0", "--vllm-version", VERSION,
                           "--kv-events-endpoint", f"tcp://*:{port}",
                           "--kv-events-replay-endpoint", f"tcp://*:{port + 1}")
         super().setUpClass()
@@ -30,7 +30,7 @@ class Groups(PlayTest):
             more = {"cache_salt": salt} if salt else {}
             answer = await self.http.complete(tokens, max_tokens=1, **more)
             self.assertEqual(answer.status, 200)
-            want += of_gpt_oss(tokens, NEW, salt)
+            want += of_gpt_oss(tokens, MINOR, salt)
         await self.idle()
         batches = await asyncio.to_thread(replay, self.replay)
         self.assertEqual([n for n, _, _ in batches], list(range(len(batches))))

@@ -4,7 +4,7 @@ import os
 import statistics
 import unittest
 
-from peers import NEW, PlayTest, main, measured, until
+from peers import MINOR, PlayTest, main, measured, until
 
 
 class Streams(PlayTest):
@@ -108,7 +108,7 @@ class Hostile(PlayTest):
                        {"prompt": [7]}):
             answer = await self.http.complete(**{"max_tokens": 4, "ignore_eos": True, **fields})
             self.assertIn(answer.status, (200, 400), (fields, answer))
-            if not NEW and list(fields)[0] in ("temperature", "top_p"):
+            if MINOR == 26 and list(fields)[0] in ("temperature", "top_p"):
                 self.assertEqual(answer.status, 200, (fields, answer))
         after = await self.http.complete(max_tokens=4, ignore_eos=True)
         self.assertEqual(after.json["usage"]["completion_tokens"], 4)

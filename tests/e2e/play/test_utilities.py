@@ -2,7 +2,7 @@
 import asyncio
 import os
 
-from peers import NEW, PlayTest, STEADY, VERSION, main
+from peers import MINOR, PlayTest, STEADY, VERSION, main
 
 PROMPT = list(range(100, 600))
 
@@ -128,7 +128,7 @@ class Adapters(PlayTest):
     async def test_an_adapter_is_loaded_served_and_unloaded(self):
         load = await self.http.post("/v1/load_lora_adapter",
                                     {"lora_name": "poet", "lora_path": "someone/poet"})
-        if load.status == 404 and not NEW:
+        if load.status == 404 and MINOR == 26:
             self.skipTest("this frontend loads no adapters")
         self.assertEqual(load.status, 200, load)
         self.assertIn(b'"poet"', (await self.http.get("/v1/models")).body)
