@@ -180,6 +180,15 @@ int vt_load_plan_add(struct vt_load_plan *p, const struct vt_load_session *s,
     return VT_OK;
 }
 
+size_t vt_load_plan_starts(const struct vt_load_plan *p)
+{
+    size_t n = 0;
+
+    while (n < p->n && p->session[n].n_before == 0)
+        n++;
+    return n;
+}
+
 int load_add_text(struct vt_load_plan *p, const char *text, size_t len,
                   uint32_t prompt_tokens, uint32_t output_tokens, struct vt_err *err)
 {

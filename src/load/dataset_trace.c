@@ -145,14 +145,90 @@ static int add_work(struct load_maker *m, struct vt_load_plan *p,
     return rc;
 }
 
+/* ---- trees ------------------------------------------------------------ */
+
+/* Whole trees, until there are as many requests as were asked for. place[i]: 0, or the
+ * number that request i has in the plan; beginnings come first. */
+static uint32_t place_trees(const struct vt_workload *w, size_t most, uint32_t *place,
+                            uint32_t *size, uint32_t *root)
+{
+    uint32_t n = 0;
+    size_t taken = 0;
+
+    for (size_t i = 0; i < w->n; i++)
+        size[w->req[i].session]++;
+    for (size_t i = 0; i < w->n && (most == 0 || taken < most); i++)
+        if (w->req[i].first_turn) {
+            place[i] = root[w->req[i].session] = ++n;
+            taken += size[w->req[i].session];
+        }
+    for (size_t i = 0; i < w->n; i++)
+        if (!w->req[i].first_turn && root[w->req[i].session] > 0)
+            place[i] = ++n;
+    return n;
+}
+
+static uint32_t number(const uint32_t *place, uint32_t i)
+{
+    return i == VT_NO_TURN ? 0 : place[i];
+}
+
+/* Each request is a session of its own, since what it waits for may be several. */
+static int add_node(struct load_maker *m, struct vt_load_plan *p,
+                    const struct vt_load_data *d, const struct vt_workload *w, size_t i,
+                    const uint32_t *place, uint32_t root, struct vt_err *err)
+{
+    const struct vt_work *q = &w->req[i];
+    struct vt_load_turn turn;
+    struct vt_load_session s = {
+        .at = d->speed > 0 ? (vt_ns)llround((double)q->arrival_ns / d->speed)
+                           : q->arrival_ns,
+        .turn = &turn,
+        .n_turns = 1,
+        .next = number(place, q->next_turn),
+        .beside = number(place, q->beside),
+        .root = root,
+        .n_before = q->n_before,
+    };
+    int rc = make_turn(m, p, d, w, q, &turn, err);
+
+    return rc == VT_OK ? vt_load_plan_add(p, &s, err) : rc;
+}
+
+static int add_trees(struct load_maker *m, struct vt_load_plan *p,
+                     const struct vt_load_data *d, const struct vt_workload *w,
+                     struct vt_err *err)
+{
+    uint32_t *place = calloc(w->n * 4, sizeof(*place)), *size, *root, *at, n;
+    int rc = VT_OK;
+
+    if (!place)
+        return vt_nomem(err);
+    size = place + w->n; /* by session, of which there are not more than requests */
+    root = size + w->n;
+    at = root + w->n;
+    n = place_trees(w, d->n, place, size, root);
+    for (size_t i = 0; i < w->n; i++)
+        if (place[i] > 0)
+            at[place[i] - 1] = (uint32_t)i;
+    for (uint32_t k = 0; k < n && rc == VT_OK; k++)
+        rc = add_node(m, p, d, w, at[k], place, root[w->req[at[k]].session], err);
+    free(place);
+    return rc;
+}
+
 static int add_all(struct vt_load_plan *p, const struct vt_load_data *d,
                    const struct vt_workload *w, struct vt_err *err)
 {
     struct load_maker m = {0};
     int rc = load_maker_open(&m, d, "trace", err);
 
-    for (size_t i = 0; rc == VT_OK && i < w->n && (d->n == 0 || p->n_turns < d->n); i++)
-        rc = add_work(&m, p, d, w, i, err);
+    if (rc == VT_OK && w->forked && w->arrivals == VT_ARRIVALS_SESSION)
+        rc = add_trees(&m, p, d, w, err);
+    else
+        for (size_t i = 0; rc == VT_OK && i < w->n && (d->n == 0 || p->n_turns < d->n);
+             i++)
+            rc = add_work(&m, p, d, w, i, err);
     p->timed = w->arrivals != VT_ARRIVALS_CLOSED;
     p->ignore_eos = true;
     load_maker_close(&m);

@@ -30,6 +30,11 @@ struct vt_load_session { /* requests that follow each other; most have one */
     const char *system;  /* NULL: none */
     const struct vt_load_turn *turn;
     uint32_t n_turns;
+    /* Of trees, else 0. Numbers of sessions count from 1: the first of those that wait
+     * for this one to end, linked by `beside`; the one that its tree began with. It
+     * begins, after its first turn's think time, when `n_before` others have ended,
+     * well or not. */
+    uint32_t next, beside, root, n_before;
 };
 
 struct vt_load_plan { /* zero-initialise to start */
@@ -41,6 +46,9 @@ struct vt_load_plan { /* zero-initialise to start */
     bool ignore_eos; /* output is to have exactly the length asked for */
 };
 void vt_load_plan_free(struct vt_load_plan *p); /* frees contents, not p */
+size_t
+vt_load_plan_starts(const struct vt_load_plan *p); /* sessions that wait for none;
+                                                    * they stand before others */
 
 /* ---- arrivals ---------------------------------------------------------- */
 

@@ -143,7 +143,7 @@ static bool has_place(const struct load_run *r)
 /* A turn is due: it begins, or waits for its session's or its own place. */
 static void place_turn(struct load_run *r, size_t s)
 {
-    bool first = r->state[s].turn == 0;
+    bool first = r->state[s].turn == 0 && r->plan->session[s].n_before == 0;
 
     if (first && r->config->max_sessions > 0 &&
         r->sessions >= r->config->max_sessions) {
@@ -214,11 +214,37 @@ static void next_turn(struct load_run *r, struct load_conn *c, vt_ns ended)
         r->rc = vt_agenda_push(&r->due, st->planned, c->session, r->err);
 }
 
+/* Those that waited for it as the last one are due after their think times. */
+static void follow_up(struct load_run *r, size_t s, vt_ns ended)
+{
+    const struct vt_load_session *all = r->plan->session;
+
+    for (size_t k = all[s].next; k > 0 && k <= r->plan->n && r->rc == VT_OK;
+         k = all[k - 1].beside) {
+        struct load_state *st = &r->state[k - 1];
+
+        if (--st->before > 0)
+            continue;
+        st->planned = ended + all[k - 1].turn[0].think_ns;
+        r->rc = vt_agenda_push(&r->due, st->planned, k - 1, r->err);
+    }
+}
+
+static size_t root_of(const struct load_run *r, size_t s)
+{
+    uint32_t root = r->plan->session[s].root;
+
+    return root > 0 ? root - 1 : s;
+}
+
 static void end_session(struct load_run *r, size_t s, vt_ns ended)
 {
     vt_buf_free(&r->state[s].history);
-    r->sessions--;
     r->done += r->plan->session[s].n_turns - r->state[s].turn - 1; /* never sent */
+    follow_up(r, s, ended);
+    if (--r->state[root_of(r, s)].open > 0)
+        return;
+    r->sessions--;
     if (r->lobby.n > 0) {
         size_t next = fifo_pop(&r->lobby);
 
@@ -382,7 +408,9 @@ static int open_run(struct load_run *r, const vt_ns *at, struct vt_err *err)
         const struct vt_load_session *s = &r->plan->session[i];
 
         r->state[i].planned = at ? at[i] : r->plan->timed ? s->at : 0;
-        if (s->n_turns > 0 &&
+        r->state[i].before = s->n_before;
+        r->state[root_of(r, i)].open++;
+        if (s->n_turns > 0 && s->n_before == 0 &&
             (rc = vt_agenda_push(&r->due, r->state[i].planned, i, err)) != VT_OK)
             return rc;
     }

@@ -21,6 +21,8 @@ struct load_state { /* of a session */
     uint32_t turn;  /* the one that is next or in flight */
     vt_ns planned;
     bool begun;            /* its first turn was sent */
+    uint32_t before;       /* sessions that it still waits for */
+    uint32_t open;         /* of a tree's first: sessions of it that have not ended */
     struct vt_buf built;   /* the next request, if it was written already */
     struct vt_buf history; /* what was said before */
 };

@@ -70,6 +70,9 @@ struct source {
     vt_ns free_ns;           /* when the last place became free */
     size_t next;             /* first request not yet looked at as a start; in hand */
     struct vt_agenda agenda; /* requests whose time is set */
+    /* Of sessions that are trees, else NULL; heap: */
+    uint32_t *before; /* by request: how many it still waits for */
+    uint32_t *open;   /* by session: how many have not ended */
 };
 
 int source_init(struct source *s, const struct vt_sim_spec *spec, struct window *x,

@@ -25,6 +25,21 @@ static int start_next(struct source *s, vt_ns not_before, struct vt_err *err)
     return rc ? rc : vt_agenda_push(&s->agenda, at, req, err);
 }
 
+static int open_trees(struct source *s, const struct vt_workload *w, struct vt_err *err)
+{
+    if (s->mode != VT_ARRIVALS_SESSION || !w->forked)
+        return VT_OK;
+    s->before = calloc(w->n, sizeof(*s->before));
+    s->open = calloc(w->n, sizeof(*s->open)); /* sessions are fewer than requests */
+    if (!s->before || !s->open)
+        return vt_nomem(err);
+    for (size_t i = 0; i < w->n; i++) {
+        s->before[i] = w->req[i].n_before;
+        s->open[w->req[i].session]++;
+    }
+    return VT_OK;
+}
+
 int source_init(struct source *s, const struct vt_sim_spec *spec, struct window *x,
                 struct vt_err *err)
 {
@@ -39,7 +54,8 @@ int source_init(struct source *s, const struct vt_sim_spec *spec, struct window 
     };
     if (s->mode == VT_ARRIVALS_CLOSED && s->limit == 0)
         return vt_fail(err, VT_EINPUT, "closed arrivals need a concurrency");
-    rc = go_to_next_start(s, err);
+    if ((rc = open_trees(s, x->w, err)) == VT_OK)
+        rc = go_to_next_start(s, err);
     if (rc == VT_OK && spec->start_together && s->next < x->w->n)
         together = window_work(x, s->next)->arrival_ns;
     for (uint32_t i = 0; i < s->limit && s->next < x->w->n && rc == VT_OK; i++)
@@ -52,6 +68,8 @@ int source_init(struct source *s, const struct vt_sim_spec *spec, struct window 
 void source_free(struct source *s)
 {
     vt_agenda_free(&s->agenda);
+    free(s->before);
+    free(s->open);
 }
 
 /* A client without a free place waits; what waits longest goes when there is one. */
@@ -85,6 +103,25 @@ int source_take(struct source *s, size_t *req, struct vt_err *err)
     return go_to_next_start(s, err);
 }
 
+/* Those that waited for it alone, or for it as the last one, come; when nothing of a
+ * session is left, the next session may. Ends are told in the order of time. */
+static int tree_ended(struct source *s, const struct vt_work *r, vt_ns at,
+                      struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (uint32_t i = r->next_turn; i != VT_NO_TURN && rc == VT_OK;) {
+        const struct vt_work *q = window_work(s->x, i);
+
+        if (--s->before[i] == 0)
+            rc = vt_agenda_push(&s->agenda, at + q->think_ns, i, err);
+        i = q->beside;
+    }
+    if (rc == VT_OK && --s->open[r->session] == 0 && s->limit > 0)
+        rc = start_next(s, at, err);
+    return rc;
+}
+
 int source_ended(struct source *s, size_t req, vt_ns at, vt_ns pause,
                  struct vt_err *err)
 {
@@ -95,6 +132,8 @@ int source_ended(struct source *s, size_t req, vt_ns at, vt_ns pause,
             s->free_ns = at + pause;
         return VT_OK;
     }
+    if (s->before)
+        return tree_ended(s, r, at + pause, err);
     if (s->mode == VT_ARRIVALS_SESSION && r->next_turn != VT_NO_TURN)
         return vt_agenda_push(&s->agenda,
                               at + pause + window_work(s->x, r->next_turn)->think_ns,

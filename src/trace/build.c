@@ -114,6 +114,7 @@ int trace_build_add(struct trace_build *b, const char *id, size_t len,
         .line = b->line,
         .session = VT_NO_TURN,
         .next_turn = VT_NO_TURN,
+        .beside = VT_NO_TURN,
         .first_turn = true,
     };
     if (!q->id)
@@ -255,6 +256,28 @@ int trace_build_gap(struct trace_build *b, vt_ns gap_ns, uint32_t tokens,
 
 /* ---- order ------------------------------------------------------------ */
 
+/* Links that a reader made are places in the order of adding. */
+static int move_links(struct vt_workload *w, const struct trace_place *order,
+                      struct vt_err *err)
+{
+    uint32_t *place = malloc(w->n * sizeof(*place));
+
+    if (!place)
+        return vt_nomem(err);
+    for (size_t i = 0; i < w->n; i++)
+        place[order[i].index] = (uint32_t)i;
+    for (size_t i = 0; i < w->n; i++) {
+        struct vt_work *q = &w->req[i];
+
+        if (q->next_turn != VT_NO_TURN)
+            q->next_turn = place[q->next_turn];
+        if (q->beside != VT_NO_TURN)
+            q->beside = place[q->beside];
+    }
+    free(place);
+    return VT_OK;
+}
+
 static int sort_requests(struct vt_workload *w, struct vt_err *err)
 {
     struct trace_place *order;
@@ -275,6 +298,8 @@ static int sort_requests(struct vt_workload *w, struct vt_err *err)
     w->cap = rc ? w->cap : w->n;
     if (rc == VT_OK && w->measured)
         rc = trace_reorder(&w->measured, order, w->n, sizeof(*w->measured), err);
+    if (rc == VT_OK && w->forked)
+        rc = move_links(w, order, err);
     free(order);
     return rc;
 }
@@ -338,6 +363,7 @@ static int link_turns(struct vt_workload *w, const struct turn *turn, size_t n,
                            w->req[t->index].line);
         w->req[last->index].next_turn = t->index;
         w->req[t->index].first_turn = false;
+        w->req[t->index].n_before = 1;
     }
     return VT_OK;
 }
@@ -357,7 +383,7 @@ static int link_sessions(struct trace_build *b, struct vt_err *err)
         size_t n = collect_turns(w, turn, renumber);
 
         qsort(turn, n, sizeof(*turn), by_turn);
-        rc = link_turns(w, turn, n, err);
+        rc = w->forked ? VT_OK : link_turns(w, turn, n, err);
     } else {
         rc = vt_nomem(err);
     }

@@ -41,8 +41,13 @@ struct vt_work { /* one request */
     uint64_t output_content;
     uint32_t session; /* index; VT_NO_TURN: none */
     uint32_t turn;
-    uint32_t next_turn; /* index of the session's next request; VT_NO_TURN: none */
-    bool first_turn;    /* true also for requests without a session */
+    /* Index of the session's next request; VT_NO_TURN: none. Where sessions are trees
+     * (vt_workload.forked): the first of those that wait for this one to end, which are
+     * linked by `beside`; each waits for `n_before` requests, and thinks when the last
+     * of them has ended. */
+    uint32_t next_turn, beside;
+    uint32_t n_before;
+    bool first_turn; /* true also for requests without a session; one of a session */
     int32_t priority;
     uint32_t line; /* of the file it was read from; 0: generated */
 };
@@ -134,6 +139,7 @@ struct vt_workload {
     size_t n_unanswered;
     struct vt_meta meta;
     enum vt_arrivals arrivals; /* the default for this input */
+    bool forked;               /* sessions are trees, not only chains */
     uint32_t concurrency;      /* requests or sessions in flight; 0: no limit */
     /* Clients with recorded arrivals send at most so many and keep the rest until one
      * has ended; 0: they keep none. */

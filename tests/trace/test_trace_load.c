@@ -1,4 +1,4 @@
-/* Traces in their three formats: what is read, and what is refused how. */
+/* Traces in their formats: what is read, and what is refused how. */
 #include "fixture.h"
 
 static void load_text(struct vt_workload *w, const char *text)
@@ -519,7 +519,8 @@ static struct fixture_bad bad[] = {
     {"blank lines only", "\n \n", "t: the file is empty"},
     {"meta and no requests", "{\"meta\":{}}\n", "t: there are no requests"},
     {"an unknown format", "\nhello\n",
-     "t: line 2: not a trace: neither trace.jsonl nor Azure CSV nor Mooncake JSONL"},
+     "t: line 2: not a trace: neither trace.jsonl nor Azure CSV nor Mooncake JSONL "
+     "nor an agent's session"},
     {"a list", IN_A_LINE "[1]\n", "t: line 2: not a JSON object"},
     {"a trace cut in mid-line", IN_A_LINE "{\"prompt_tokens\":1,\"outp",
      "t: line 2: the file ends in the middle of this line"},

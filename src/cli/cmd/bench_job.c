@@ -144,6 +144,7 @@ static int send_first(struct bench_job *j, size_t n, struct vt_load_records *r,
     int rc = VT_OK;
 
     first.n_turns = 1;
+    first.next = first.root = 0;
     c.progress = NULL;
     c.keep_texts = false;
     c.probe_rate = 0;
@@ -245,8 +246,9 @@ static void note_ramp(struct bench_job *j, const vt_ns *at, double start)
 
 int bench_job_times(const struct bench_job *j, vt_ns *at, struct vt_err *err)
 {
-    double share =
-        j->plan.n_turns > 0 ? (double)j->plan.n / (double)j->plan.n_turns : 1;
+    double share = j->plan.n_turns > 0
+                       ? (double)vt_load_plan_starts(&j->plan) / (double)j->plan.n_turns
+                       : 1;
     struct vt_load_arrivals a = j->arrivals;
 
     a.rate *= share;

@@ -8,6 +8,7 @@
 static const struct trace_format *const formats[] = {
     &trace_format_azure,
     &trace_format_mooncake,
+    &trace_format_weka,
     &trace_format_jsonl,
 };
 
@@ -37,7 +38,7 @@ static int find_format(struct file_feed *f, struct vt_err *err)
         return rc == VT_ENOMEM ? rc : VT_OK;
     return vt_fail(err, VT_EINPUT,
                    "%s: line %u: not a trace: neither trace.jsonl nor Azure CSV nor "
-                   "Mooncake JSONL",
+                   "Mooncake JSONL nor an agent's session",
                    r->name, r->number);
 }
 

@@ -28,7 +28,7 @@ int trace_column_u32(const char *column, const char *text, uint32_t lo, uint32_t
                      uint32_t *out, struct vt_err *err) VT_MUST_CHECK;
 
 extern const struct trace_format trace_format_jsonl, trace_format_azure,
-    trace_format_mooncake, trace_format_requests;
+    trace_format_mooncake, trace_format_weka, trace_format_requests;
 
 /* vt_trace_load() and vt_requests_load() over an open reader, which stays the
  * caller's. */

@@ -165,14 +165,15 @@ int jsonl_read_meta(struct vt_meta *m, struct vt_arena *a, const struct vt_node 
 
 /* ---- writing ---------------------------------------------------------- */
 
-/* The kind from which vt_trace_load() finds the same arrivals again. */
+/* The kind from which vt_trace_load() finds the same arrivals again. Rows do not say
+ * who waited for whom in a tree: those come again when they came. */
 static const char *kind_of(const struct vt_workload *w, const struct vt_meta *m)
 {
     const char *kind = m->workload_kind ? m->workload_kind : w->meta.workload_kind;
 
     if (w->arrivals == VT_ARRIVALS_CLOSED)
         return "closed";
-    if (w->arrivals == VT_ARRIVALS_SESSION)
+    if (w->arrivals == VT_ARRIVALS_SESSION && !w->forked)
         return "multiturn";
     if (!kind || strcmp(kind, "closed") == 0 || strcmp(kind, "multiturn") == 0)
         return "recorded";

@@ -148,6 +148,7 @@ static int add_turn(struct generator *g, vt_ns arrival_ns, uint32_t turn,
     q->session = g->n_sessions;
     q->turn = turn;
     q->first_turn = turn == 0;
+    q->n_before = turn > 0;
     if ((rc = prepend_tokens(q, history_tokens, err)) ||
         (rc = trace_build_segment(&g->feed.b, before.content, 0, before.tokens, err)) ||
         (rc = trace_build_own(&g->feed.b, own, err)) || turn == 0)

@@ -28,6 +28,7 @@ static int add_request(struct adapter_work *w, vt_ns at, uint32_t prompt,
                                       .output_content = vt_content_output(id, len),
                                       .session = VT_NO_TURN,
                                       .next_turn = VT_NO_TURN,
+                                      .beside = VT_NO_TURN,
                                       .first_turn = true};
     if (!to->req[to->n].id)
         return vt_nomem(err);
