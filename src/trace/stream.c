@@ -104,6 +104,11 @@ static int take_first(struct vt_workload *w, uint32_t n, struct vt_err *err)
     if (n > w->n)
         return vt_fail(err, VT_EINPUT, "%s: has %zu requests, not %u", w->source, w->n,
                        n);
+    if (n > 0 && n < w->n && w->forked)
+        return vt_fail(err, VT_EINPUT,
+                       "%s: the first %u requests would be parts of sessions that are "
+                       "trees; they are served whole",
+                       w->source, n);
     w->n = n > 0 ? n : w->n;
     return VT_OK;
 }

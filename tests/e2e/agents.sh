@@ -40,6 +40,8 @@ first = max(end(r) for i, r in rows.items() if i.startswith("fix"))
 assert abs(rows["a-question:0"]["arrival_ms"] - first) < 1, (rows["a-question:0"]["arrival_ms"], first)
 PY
 
+bad 'the first 4 requests would be parts of sessions that are trees' simulate --trace "$trace" --num-prompts 4
+
 serving --latency linear:base=500
 good bench serve --base-url "$url" --model vtwin --dataset-name trace --dataset-path "$trace" --num-prompts 0 \
     --trace-out bench.jsonl
