@@ -212,7 +212,7 @@ static void put_provenance(struct vt_jw *j, const struct vt_fit *f,
 void vt_fit_step_model(struct vt_buf *model, const struct vt_step_params *p)
 {
     vt_buf_str(model, "{\n    \"kind\": \"step\",\n    \"params\": {\n");
-    vt_step_params_write(model, p, "      ");
+    vt_step_params_write(model, p, "      ", VT_STEP_FITTED);
     vt_buf_str(model, "    }\n  }");
 }
 

@@ -96,6 +96,14 @@ static const struct {
     {"mi300", "MI300X"},
 };
 
+bool vt_gpu_next(size_t *at, struct vt_gpu *out)
+{
+    if (*at == VT_COUNT(gpus))
+        return false;
+    *out = gpus[(*at)++];
+    return true;
+}
+
 /* Letters and digits only, in lower case. */
 static void squeeze(const char *text, char *out, size_t cap)
 {

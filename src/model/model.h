@@ -257,6 +257,8 @@ struct vt_gpu {
  * name as BLIS's hardware_config.json, which overrides and adds. */
 int vt_gpu_find(struct vt_gpu *g, const char *name, const char *hw_file,
                 struct vt_err *err) VT_MUST_CHECK;
+/* The built-in ones, one after the other: start with *at = 0. */
+bool vt_gpu_next(size_t *at, struct vt_gpu *out);
 /* Whether the GPU multiplies projections and dense layers in 8 bits. */
 bool vt_arch_fp8_kernels(const struct vt_arch *a, const struct vt_gpu *gpu);
 /* What `vllm serve` takes for max_num_seqs and max_num_batched_tokens on such a GPU,
@@ -512,9 +514,12 @@ size_t vt_step_knot_costs(const struct vt_step_params *p, enum vt_step_mode mode
                           double *cost);
 /* Changes factors so that more work never takes less time. */
 void vt_step_make_monotone(struct vt_step_params *p);
-/* As the members of a JSON object, one on a line. */
+/* As the members of a JSON object, one on a line. What was fitted has no more than four
+ * digits behind the point that mean something; what is computed is to be read back as
+ * it was. */
+enum vt_step_digits { VT_STEP_FITTED, VT_STEP_EXACT };
 void vt_step_params_write(struct vt_buf *b, const struct vt_step_params *p,
-                          const char *indent);
+                          const char *indent, enum vt_step_digits digits);
 
 /* ---- engines that nobody measured -------------------------------------- */
 

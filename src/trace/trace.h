@@ -217,6 +217,11 @@ int vt_workload_generate_text(struct vt_workload *w, const char *name, const cha
                               size_t len, int64_t seed,
                               struct vt_err *err) VT_MUST_CHECK;
 
+/* A spec with what its input puts over it: a workload.yaml that makes the same requests
+ * by itself. VT_EINPUT: no such file could say it. */
+int vt_workload_spec_write(struct vt_buf *b, const struct vt_input *in,
+                           struct vt_err *err) VT_MUST_CHECK;
+
 /* ---- results ---------------------------------------------------------- */
 
 /* One served request, as trace.jsonl states it. Pointers are borrowed. */

@@ -23,6 +23,14 @@ enum { LEAST_REQUESTS = 2000, MOST_REQUESTS = 250000, MOST_TOKENS = 16000000 };
 /* Rounds of stages in a run, and how many times the most they may take for that. */
 enum { LEAST_ROUNDS = 3, LONGER_FOR_ROUNDS = 4 };
 
+/* A sketch is to be there before anybody has looked up. */
+enum {
+    SKETCH_REQUESTS = 400,
+    SKETCH_LEAST = 150,
+    SKETCH_TOKENS = 80000,
+    SKETCH_STEPS = 4
+};
+
 #define SHORT_S    300.0 /* of arrivals, at least */
 #define SETTLINGS  4     /* in a short run, at least */
 #define ROUGHLY    0.04  /* relative width of where to look */
@@ -30,6 +38,7 @@ enum { LEAST_ROUNDS = 3, LONGER_FOR_ROUNDS = 4 };
 #define IDLE_SHARE 1e-3  /* of a rate: requests meet nobody */
 #define BORNE      0.98  /* of the rate, in runs that are long enough to tell */
 #define BORNE_ONCE 0.95  /* in those that are as long as they are */
+#define BORNE_SOON 0.85  /* in those that end while the engine still fills up */
 
 /* How the trials of a rate are made. */
 struct effort {
@@ -214,7 +223,7 @@ static int estimate_rate(struct probes *p, double *rate, struct vt_err *err)
 
     t.rate = 1e6;
     if (p->spec->how != VT_CAPACITY_ONCE)
-        t.go_on = LEAST_REQUESTS;
+        t.go_on = p->spec->how == VT_CAPACITY_SKETCH ? SKETCH_LEAST : LEAST_REQUESTS;
     rc = vt_trial_run(&t, &s, err);
     if (rc == VT_OK && !(s.req_per_s > 0))
         rc = vt_fail(err, VT_EINPUT, "%s: takes no time at all", t.workload);
@@ -403,6 +412,50 @@ static int search_long_run(struct probes *p, double start, struct vt_err *err)
                       &(bool){false}, err);
 }
 
+/* How many requests a run of a sketch may have: as many as answer so many tokens. */
+static int sketch_length(struct probes *p, struct vt_err *err)
+{
+    struct vt_trial t = p->spec->trial;
+    const struct vt_workload *w;
+    double tokens = 1;
+    int rc;
+
+    t.go_on = SKETCH_REQUESTS;
+    rc = trial_load(&t, &w, err);
+    for (size_t i = 0; rc == VT_OK && i < w->n; i++)
+        tokens += w->req[i].output_tokens;
+    if (rc == VT_OK)
+        p->most_requests = (uint32_t)fmin(
+            SKETCH_REQUESTS, fmax(SKETCH_LEAST, SKETCH_TOKENS / tokens * (double)w->n));
+    return rc;
+}
+
+/* Rates on both sides of what is served when everything comes at once, all in one
+ * batch; then a few between the last that passes and the first that fails. */
+static int search_sketch(struct probes *p, double start, struct vt_err *err)
+{
+    static const double share[] = {0.1, 0.5, 1, 1.5, 2, 3};
+    const struct effort e = {.seconds = SHORT_S, .times = 1, .runs = 1, .counts = true};
+    double rate[VT_COUNT(share)], low = 0, high = 0;
+    bool pass;
+    int rc = sketch_length(p, err);
+
+    for (size_t i = 0; i < VT_COUNT(share); i++)
+        rate[i] = tidy_rate(start * share[i]);
+    if (rc == VT_OK)
+        rc = probes_add(p, rate, VT_COUNT(share), &e, err);
+    for (size_t i = 0; i < p->n && rc == VT_OK && high == 0; i++)
+        *(most_pass(p, i) ? &low : &high) = p->at[i].rate;
+    for (int i = 0; i < SKETCH_STEPS && rc == VT_OK && low > 0; i++) {
+        double next = tidy_rate(high > 0 ? (low + high) / 2 : 1.5 * low);
+
+        rc = probe_rate(p, next, &e, &pass, err);
+        if (rc == VT_OK)
+            *(pass ? &low : &high) = next;
+    }
+    return rc;
+}
+
 static int search_rates(struct probes *p, struct vt_err *err)
 {
     const struct vt_capacity_spec *s = p->spec;
@@ -415,8 +468,9 @@ static int search_rates(struct probes *p, struct vt_err *err)
         rc = estimate_rate(p, &start, err);
     if (rc != VT_OK)
         return rc;
-    return s->how == VT_CAPACITY_ONCE ? search_once(p, start, err)
-                                      : search_long_run(p, start, err);
+    return s->how == VT_CAPACITY_ONCE     ? search_once(p, start, err)
+           : s->how == VT_CAPACITY_SKETCH ? search_sketch(p, start, err)
+                                          : search_long_run(p, start, err);
 }
 
 static int try_given_rates(struct probes *p, struct vt_err *err)
@@ -440,9 +494,13 @@ int vt_capacity_find(struct vt_capacity *out, const struct vt_capacity_spec *spe
 
     *out = (struct vt_capacity){0};
     s.how = s.trial.measure ? VT_CAPACITY_ONCE : s.how;
-    s.seeds = s.how == VT_CAPACITY_ROUGH ? 1 : s.seeds > 0 ? s.seeds : 3;
+    if (s.how == VT_CAPACITY_ROUGH || s.how == VT_CAPACITY_SKETCH)
+        s.seeds = 1;
+    s.seeds = s.seeds > 0 ? s.seeds : 3;
     s.tolerance = s.tolerance > 0 ? s.tolerance : 0.02;
-    p.borne = s.how == VT_CAPACITY_ONCE ? BORNE_ONCE : BORNE;
+    p.borne = s.how == VT_CAPACITY_ONCE     ? BORNE_ONCE
+              : s.how == VT_CAPACITY_SKETCH ? BORNE_SOON
+                                            : BORNE;
     if (!spec->trial.kept)
         rc = vt_trials_new(&s.trial.kept, err);
     if (rc || (rc = trial_preload(&s.trial, 1, err)))

@@ -134,10 +134,12 @@ struct vt_capacity_spec {
     /* A capacity is a statement about the long run: trials go on for as long as that
      * takes, however many requests the workload has. */
     enum vt_capacity_how {
-        VT_CAPACITY_SURE,  /* found by short runs, confirmed by long ones */
-        VT_CAPACITY_ROUGH, /* only the short ones, of one seed: to compare settings */
-        VT_CAPACITY_ONCE,  /* the workload as it is, which says nothing of the long run;
-                            * live servers are always asked so */
+        VT_CAPACITY_SURE,   /* found by short runs, confirmed by long ones */
+        VT_CAPACITY_ROUGH,  /* only the short ones, of one seed: to compare settings */
+        VT_CAPACITY_SKETCH, /* a few hundred requests a run: a curve to look at, and
+                             * about where it bends */
+        VT_CAPACITY_ONCE, /* the workload as it is, which says nothing of the long run;
+                           * live servers are always asked so */
     } how;
     /* NULL, or told before trials of a rate; requests: of each, 0: all there are. */
     void (*progress)(void *user, double rate, uint32_t runs, uint32_t requests);

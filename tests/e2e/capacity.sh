@@ -51,6 +51,16 @@ status=0
 "$VTWIN" capacity "${toy[@]}" --slo-ttft-p99 50 >table 2>err || status=$?
 [ $status = 1 ]
 grep -q 'no rate keeps the limits: TTFT p99 is 100 ms at 0.00[0-9]* req/s, the lowest tried; its limit is 50 ms' err
+# A sketch is soon there, says what it is, and is not far off.
+"$VTWIN" capacity --sketch --json >sketch
+"$VTWIN" capacity --sketch | grep -qx 'a sketch by runs that are too short to be sure of'
+python3 - sketch <<'END'
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert d["sketch"] and d["trials"] <= 10 and 0.7 * 34 < d["capacity"] < 1.4 * 34, d["capacity"]
+assert d["points"][0]["rate"] < 0.1 * d["capacity"] and d["failed_rate"] > d["capacity"]
+assert d["vllm_serve"].startswith("vllm serve Qwen/Qwen3-8B --max-num-seqs "), d["vllm_serve"]
+END
 # Two engines serve twice as much.
 "$VTWIN" capacity "${toy[@]}" --instances 2 --rates 19,25 | grep -q '^capacity 19 '
 # What is being done is said with --progress, from the first second on, and not without.

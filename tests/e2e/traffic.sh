@@ -119,3 +119,24 @@ json "{'chat', 'code', 'rag', 'agent', 'summarize'} <= {w['name'] for w in d}"
 good workload show rag
 grep -q '^name: rag$' out || fail "$(cat out)"
 bad "did you mean 'rag'" workload show rog
+
+# Traffic that flags describe, as a file that makes the same requests by itself; and the engine
+# beside it, as a profile.
+same() { # FLAGS... : of traffic
+    local engine=(llama-3.1-8b --gpu A100-80 --max-num-seqs 64)
+    good workload show "$@"
+    mv out made.yaml
+    good profile make "${engine[@]}" -o made.json
+    good simulate "${engine[@]}" "$@" --json
+    mv out want.json
+    good simulate --profile made.json --workload made.yaml --json
+    json "(lambda w: all(d[k] == w[k] for k in ('requests', 'steps', 'duration_s', 'ttft_ms',
+        'tpot_ms', 'itl_ms', 'e2e_ms', 'output_tok_per_s')))(json.load(open('want.json')))"
+}
+same --workload sharegpt --request-rate 12 --num-prompts 60 --seed 3
+same --workload multiturn-starters --request-rate 2 --num-prompts 40 --burstiness 0.5
+same --input-len 300 --random-range-ratio 0.3 --num-prompts 30
+same --workload chat --output-len 20 --num-prompts 30 --max-concurrency 4 --request-rate inf
+bad 'has no field in a workload file' workload show --workload chat --max-concurrency 4
+bad 'a trace is a file already' workload show --trace list.csv
+bad 'with flags it is --workload rag' workload show rag --num-prompts 5

@@ -11,6 +11,7 @@
 struct capacity_options {
     const char *csv, *plot, *report;
     double tolerance;
+    bool sketch;
     struct trial_options trial;
     struct engine_options engine;
     struct fleet_options fleet;
@@ -19,6 +20,7 @@ struct capacity_options {
 #define OPT_T struct capacity_options
 static const struct opt_row rows[] = {
     OPT_F64(tolerance, "tolerance", "SHARE", 1e-4, 1, "0.02", "how close to search"),
+    OPT_FLAG(sketch, "sketch", "a first look at once: a few hundred requests a run"),
     OPT_TEXT(csv, "csv", "FILE", NULL, "write the table as CSV"),
     OPT_TEXT(plot, "plot", "FILE", NULL, "draw it: .png, .svg or .pdf"),
     PAGES_ROW(report, .shown = "none"),
@@ -103,6 +105,9 @@ static int open_job(struct capacity_job *j, const struct opt_args *a,
     struct vt_capacity_spec *s = &j->spec;
     int rc = trial_traffic(&j->traffic, a, &o->trial, err);
 
+    if (rc == VT_OK && o->sketch &&
+        !(rc = opt_exclude(a, &o->sketch, &o->trial.once, err)))
+        rc = opt_exclude(a, &o->sketch, &o->trial.target, err);
     *s = (struct vt_capacity_spec){
         .trial = {.workload = j->traffic.input.name,
                   .input = &j->traffic.input,
@@ -115,7 +120,9 @@ static int open_job(struct capacity_job *j, const struct opt_args *a,
         .tolerance = o->tolerance,
         .seeds = o->trial.seeds,
         .workers = o->trial.jobs,
-        .how = o->trial.once ? VT_CAPACITY_ONCE : VT_CAPACITY_SURE,
+        .how = o->sketch       ? VT_CAPACITY_SKETCH
+               : o->trial.once ? VT_CAPACITY_ONCE
+                               : VT_CAPACITY_SURE,
         .progress = tell_progress,
         .user = j,
     };
@@ -133,6 +140,32 @@ static int open_job(struct capacity_job *j, const struct opt_args *a,
 }
 
 /* ---- for people ----------------------------------------------------------------- */
+
+/* The command line that serves it so. */
+static int put_serve(struct vt_buf *b, const struct capacity_job *j,
+                     const struct opt_args *a, struct vt_err *err)
+{
+    const struct capacity_options *o = a->options;
+    const struct engine_options *e = &o->engine;
+    const struct vt_engine_config *c = &j->spec.trial.engine;
+    const struct vt_fleet *f = j->spec.trial.fleet;
+    struct vt_site site = {
+        .kv = {.pp = e->pp, .element_bytes = engine_kv_bytes(e->kv_dtype)},
+        .lockstep = f && f->ranks > 1};
+    struct vt_setting s = {.max_num_seqs = c->max_num_seqs,
+                           .max_num_batched_tokens = c->max_num_batched_tokens,
+                           .gpu_memory_utilization = e->gpu_memory_utilization,
+                           .tp = e->tp,
+                           .dp = f ? f->instances : 1,
+                           .routing = f ? f->routing : NULL,
+                           .spec_tokens = c->num_spec_tokens,
+                           .prefix_caching = c->enable_prefix_caching};
+    int rc = s.tp > 0 ? VT_OK : engine_profile_tp(&j->one.engine, &s.tp, err);
+
+    if (rc == VT_OK)
+        engine_recommend(b, &j->one.engine, e, &site, c, &s);
+    return rc;
+}
 
 /* What the engine's times may be off by: steps that take a tenth longer bear a tenth
  * less. 0: not known. */
@@ -202,7 +235,9 @@ static void put_answer(struct vt_buf *b, const struct capacity_job *j)
     else
         vt_buf_printf(b, ": less than %.0f %% is borne at %.4g\n", 100 * c->borne,
                       c->failed);
-    put_length(b, c, j->spec.seeds);
+    put_length(b, c, j->spec.how == VT_CAPACITY_SKETCH ? 1 : j->spec.seeds);
+    if (j->spec.how == VT_CAPACITY_SKETCH)
+        vt_buf_str(b, "a sketch by runs that are too short to be sure of\n");
 }
 
 /* A limit that nothing keeps: by how much, where there is least to do. */
@@ -273,13 +308,16 @@ static void put_point(struct vt_jw *w, const struct vt_capacity_point *p)
     vt_jw_end(w);
 }
 
-static void put_json(struct vt_buf *b, const struct capacity_job *j)
+static int put_json(struct vt_buf *b, const struct capacity_job *j,
+                    const struct opt_args *a, struct vt_err *err)
 {
     const struct vt_slo *slo = &j->spec.slo;
     const struct vt_notes notes = engine_notes(&j->one.engine);
     const struct vt_capacity *c = &j->found;
+    struct vt_buf serve = {0};
     double whole[2];
     struct vt_jw w;
+    int rc = j->target.on ? VT_OK : put_serve(&serve, j, a, err);
 
     whole_interval(j, whole);
     vt_jw_init(&w, b, &vt_json_pretty);
@@ -287,6 +325,8 @@ static void put_json(struct vt_buf *b, const struct capacity_job *j)
     vt_jw_f64(&w, "capacity", c->rate);
     vt_jw_f64(&w, "failed_rate", c->failed);
     vt_jw_bool(&w, "at_least", c->rate > 0 && !(c->failed > 0));
+    if (j->spec.how == VT_CAPACITY_SKETCH)
+        vt_jw_bool(&w, "sketch", true);
     vt_jw_f64_list(&w, "confidence_95", (const double[]){c->low, c->high}, 2);
     vt_jw_f64_list(&w, "interval", whole, 2);
     vt_jw_u64(&w, "run_requests", c->requests);
@@ -313,9 +353,12 @@ static void put_json(struct vt_buf *b, const struct capacity_job *j)
         settings_json(&w, &j->one.engine, &j->spec.trial.engine, &j->one.engine.setting,
                       j->spec.trial.fleet, &j->traffic);
         vt_outside_json(&w, &c->extent, &j->spec.trial.model->known, &notes);
+        vt_jw_str(&w, "vllm_serve", serve.data);
     }
     vt_jw_end(&w);
     vt_buf_char(b, '\n');
+    vt_buf_free(&serve);
+    return rc;
 }
 
 static int write_csv(const struct capacity_job *j, const char *path, struct vt_err *err)
@@ -533,10 +576,10 @@ static int find_capacity(const struct opt_args *a, struct vt_err *err)
         (o->report && (rc = write_page(&j, a, o->report, err))))
         goto out;
     if (o->trial.json)
-        put_json(&b, &j);
+        rc = put_json(&b, &j, a, err);
     else
         put_table(&b, &j);
-    rc = cli_print(&b, err);
+    rc = cli_print_end(&b, rc, err);
     if (rc == VT_OK)
         trial_tell_time(&o->trial, j.found.trials, "trials", began);
     if (rc == VT_OK && !(j.found.rate > 0))

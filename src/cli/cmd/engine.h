@@ -139,6 +139,12 @@ void engine_time_site(struct vt_site *site, const struct engine_job *j,
 bool engine_tells_trust(const struct engine_job *j);
 /* What of it is outside, for vt_outside_json(). */
 struct vt_notes engine_notes(const struct engine_job *j);
+/* The `vllm serve` line of a setting, for the model that was asked about; engine: as
+ * deployed. */
+void engine_recommend(struct vt_buf *b, const struct engine_job *j,
+                      const struct engine_options *o, const struct vt_site *site,
+                      const struct vt_engine_config *engine,
+                      const struct vt_setting *s);
 /* vLLM's standards for the model and its GPU. */
 void engine_standards(struct engine_job *j, struct vt_engine_config *c);
 /* What vLLM makes of limits that were given, and of those that were not. */

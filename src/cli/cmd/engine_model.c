@@ -283,6 +283,20 @@ struct vt_notes engine_notes(const struct engine_job *j)
     return (struct vt_notes){j->trust.outside, j->trust.n_outside};
 }
 
+void engine_recommend(struct vt_buf *b, const struct engine_job *j,
+                      const struct engine_options *o, const struct vt_site *site,
+                      const struct vt_engine_config *engine, const struct vt_setting *s)
+{
+    const struct vt_served_model model = {
+        .name = j->asked ? j->asked : j->model_name,
+        .quantization = o->quantization,
+        .dtype = o->dtype,
+        .enforce_eager = o->enforce_eager,
+    };
+
+    vt_recommend(b, &model, site, engine, s);
+}
+
 /* ---- limits --------------------------------------------------------------------- */
 
 void engine_standards(struct engine_job *j, struct vt_engine_config *c)

@@ -1,7 +1,6 @@
 /* profile_make.c - vtwin profile make: what other commands would use for a model and
  * GPU, as a profile of its own. */
 #include "cli/cmd/profile.h"
-#include "fit/fit.h"
 
 static void put_engine(struct vt_jw *w, const struct engine_job *j, uint32_t tp)
 {
@@ -27,16 +26,22 @@ static int put_model(struct vt_jw *w, const struct engine_job *j, struct vt_err 
 {
     const struct vt_node *own = vt_get(j->profile.root, "model");
     struct vt_buf text = {0};
-    int rc = VT_OK;
+    int rc;
 
-    if (j->deployed.scaled)
-        vt_fit_step_model(&text, &j->deployed.params);
-    else if (own)
-        vt_jw_node(w, "model", own);
-    if (text.failed)
-        rc = vt_nomem(err);
-    else if (text.len > 0)
-        vt_jw_raw(w, "model", text.data, text.len);
+    if (!j->deployed.scaled) {
+        if (own)
+            vt_jw_node(w, "model", own);
+        return VT_OK;
+    }
+    vt_buf_str(&text, "{\n");
+    vt_step_params_write(&text, &j->deployed.params, "      ", VT_STEP_EXACT);
+    vt_buf_str(&text, "    }");
+    rc = text.failed ? vt_nomem(err) : VT_OK;
+    vt_jw_map(w, "model");
+    vt_jw_str(w, "kind", "step");
+    if (rc == VT_OK)
+        vt_jw_raw(w, "params", text.data, text.len);
+    vt_jw_end(w);
     vt_buf_free(&text);
     return rc;
 }

@@ -136,18 +136,12 @@ static void put_recommended(struct vt_buf *b, const struct tune_job *j,
                             const struct vt_tune_result *r,
                             const struct tune_options *o)
 {
-    const struct vt_served_model model = {
-        .name = j->engine.asked ? j->engine.asked : j->engine.model_name,
-        .quantization = o->engine.quantization,
-        .dtype = o->engine.dtype,
-        .enforce_eager = o->engine.enforce_eager,
-    };
     struct vt_setting s = vt_tune_space_at(&j->spec.space, r->best);
     struct vt_deployment d;
 
     if (vt_deploy(&d, &j->spec.site, &s, NULL) != VT_OK)
         d.engine = j->spec.site.engine; /* a live server has started with it */
-    vt_recommend(b, &model, &j->spec.site, &d.engine, &s);
+    engine_recommend(b, &j->engine, &o->engine, &j->spec.site, &d.engine, &s);
     vt_undeploy(&d);
 }
 

@@ -388,13 +388,13 @@ int vt_step_params_read(struct vt_step_params *p, const struct vt_node *node,
     return rc;
 }
 
-static void put_number(struct vt_buf *b, double v)
+static void put_number(struct vt_buf *b, double v, enum vt_step_digits digits)
 {
-    vt_buf_f64(b, round(v * 1e4) / 1e4);
+    vt_buf_f64(b, digits == VT_STEP_EXACT ? v : round(v * 1e4) / 1e4);
 }
 
 void vt_step_params_write(struct vt_buf *b, const struct vt_step_params *p,
-                          const char *indent)
+                          const char *indent, enum vt_step_digits digits)
 {
     struct vt_step_params copy = *p;
 
@@ -405,14 +405,14 @@ void vt_step_params_write(struct vt_buf *b, const struct vt_step_params *p,
         if (x->offset == offsetof(struct vt_step_params, graph_stated) && !(v > 0))
             continue; /* of few */
         vt_buf_printf(b, "%s\"%s\": ", indent, x->name);
-        put_number(b, v);
+        put_number(b, v, digits);
         vt_buf_str(b, ",\n");
     }
     for (size_t i = 0; i < VT_COUNT(factors); i++) {
         vt_buf_printf(b, "%s\"%s\": [", indent, factors[i].name);
         for (uint32_t k = 0; k < factors[i].n; k++) {
             vt_buf_str(b, k > 0 ? ", " : "");
-            put_number(b, factor_list(&copy, i)[k]);
+            put_number(b, factor_list(&copy, i)[k], digits);
         }
         vt_buf_str(b, i + 1 < VT_COUNT(factors) ? "],\n" : "]\n");
     }

@@ -261,7 +261,7 @@ static int made_profile(struct vt_profile *p, const struct adapter_job *j,
 
     vt_basis_of_estimate(&basis, e);
     adapter_profile_begin(&w, &text, j->a->name, j->a->kind);
-    vt_step_params_write(&text, &e->params, "");
+    vt_step_params_write(&text, &e->params, "", VT_STEP_FITTED);
     vt_jw_end(&w);
     vt_jw_end(&w);
     vt_basis_members(&w, &basis);
