@@ -6,11 +6,15 @@
 #include "cli/opt/opt.h"
 
 extern const struct opt_command cmd_serve, cmd_bench, cmd_play, cmd_record, cmd_conform,
-    cmd_simulate, cmd_compare, cmd_capacity, cmd_tune, cmd_validate, cmd_fit, cmd_learn,
-    cmd_inspect, cmd_profile, cmd_model, cmd_workload, cmd_completion, cmd_man;
+    cmd_simulate, cmd_compare, cmd_capacity, cmd_tune, cmd_explore, cmd_validate,
+    cmd_fit, cmd_learn, cmd_inspect, cmd_profile, cmd_model, cmd_workload,
+    cmd_completion, cmd_man;
 
 const struct opt_command *const *cli_commands(void);  /* ends with NULL */
 const struct opt_command *cli_find(const char *name); /* NULL: unknown */
+/* A whole command line, argv[0] being the program: runs it, tells of its failure, and
+ * returns the exit status. */
+int cli_main(int argc, const char *const *argv);
 
 /* Writes to stdout and frees the buffer; its failures become errors here. */
 int cli_print(struct vt_buf *b, struct vt_err *err) VT_MUST_CHECK;

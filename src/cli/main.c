@@ -10,10 +10,10 @@
 
 /* Order here is the order in help. */
 static const struct opt_command *const commands[] = {
-    &cmd_simulate, &cmd_serve,      &cmd_bench,   &cmd_play,     &cmd_record,
-    &cmd_compare,  &cmd_capacity,   &cmd_tune,    &cmd_validate, &cmd_conform,
-    &cmd_fit,      &cmd_learn,      &cmd_inspect, &cmd_profile,  &cmd_model,
-    &cmd_workload, &cmd_completion, &cmd_man,     NULL,
+    &cmd_simulate, &cmd_serve,    &cmd_bench,      &cmd_play,    &cmd_record,
+    &cmd_compare,  &cmd_capacity, &cmd_tune,       &cmd_explore, &cmd_validate,
+    &cmd_conform,  &cmd_fit,      &cmd_learn,      &cmd_inspect, &cmd_profile,
+    &cmd_model,    &cmd_workload, &cmd_completion, &cmd_man,     NULL,
 };
 
 const struct opt_command *const *cli_commands(void)
@@ -193,10 +193,10 @@ static int find_and_run(int argc, const char *const *argv, struct vt_err *err)
     return vt_fail(err, VT_EINPUT, "unknown command '%s'; --help lists them", name);
 }
 
-int main(int argc, char **argv)
+int cli_main(int argc, const char *const *argv)
 {
     struct vt_err err = {0};
-    int rc = find_and_run(argc, (const char *const *)argv, &err);
+    int rc = find_and_run(argc, argv, &err);
 
     if (rc != VT_OK) {
         cli_ranks_fail(&err);
@@ -206,9 +206,16 @@ int main(int argc, char **argv)
                 *c = '?';
         fprintf(stderr, "vtwin: %s\n", err.msg);
     }
+    return rc == VT_OK ? 0 : rc == VT_ECHECK ? 1 : rc == VT_EINPUT ? 2 : 3;
+}
+
+int main(int argc, char **argv)
+{
+    int status = cli_main(argc, (const char *const *)argv);
+
     if (cli_signal_caught()) { /* die of it, so that the caller can tell */
         signal(cli_signal_caught(), SIG_DFL);
         raise(cli_signal_caught());
     }
-    return rc == VT_OK ? 0 : rc == VT_ECHECK ? 1 : rc == VT_EINPUT ? 2 : 3;
+    return status;
 }

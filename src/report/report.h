@@ -393,6 +393,9 @@ int vt_page_latencies(struct vt_buf *b, const struct vt_shown_run *r, size_t n,
 /* What happened when; of several runs what they all have. */
 int vt_page_timelines(struct vt_buf *b, const struct vt_shown_run *r, size_t n,
                       struct vt_err *err) VT_MUST_CHECK;
+/* The same charts of one run as a list of what page.js draws. */
+int vt_run_charts_json(struct vt_jw *w, const char *key, struct vt_run *r,
+                       struct vt_err *err) VT_MUST_CHECK;
 /* A row for each metric: of one run its parts side by side, of several the runs, with
  * the difference from the first in percent. */
 int vt_page_summaries(struct vt_buf *b, const char *const *label,

@@ -266,7 +266,21 @@ static const struct time_chart {
      false},
 };
 
-static void put_time_chart(struct vt_buf *b, const struct time_chart *c,
+/* Where charts go: onto a page, or into a list of JSON. */
+struct chart_place {
+    struct vt_buf *page; /* NULL: into the list */
+    struct vt_jw *list;
+};
+
+static void place_chart(const struct chart_place *p, const struct vt_plot *plot)
+{
+    if (p->page)
+        vt_page_plot(p->page, plot);
+    else
+        vt_plot_json(p->list, NULL, plot);
+}
+
+static void put_time_chart(const struct chart_place *p, const struct time_chart *c,
                            const struct vt_shown_run *r, const struct times *t,
                            size_t n)
 {
@@ -295,24 +309,24 @@ static void put_time_chart(struct vt_buf *b, const struct time_chart *c,
                                                 .n = rate ? t[i].n_rates : t[i].n,
                                                 .dash = r[i].dash};
         }
-    vt_page_plot(b, &(struct vt_plot){
-                        .id = c->id,
-                        .kind = k == 1 ? VT_PLOT_AREA : VT_PLOT_LINES,
-                        .title = c->title,
-                        .note = c->note,
-                        .x = {.label = "time", .unit = "s"},
-                        .y = {.label = c->label, .unit = c->unit, .has_min = true},
-                        .series = series,
-                        .n = k,
-                        .sync = "time",
-                    });
+    place_chart(p, &(struct vt_plot){
+                       .id = c->id,
+                       .kind = k == 1 ? VT_PLOT_AREA : VT_PLOT_LINES,
+                       .title = c->title,
+                       .note = c->note,
+                       .x = {.label = "time", .unit = "s"},
+                       .y = {.label = c->label, .unit = c->unit, .has_min = true},
+                       .series = series,
+                       .n = k,
+                       .sync = "time",
+                   });
 }
 
 /* ---- engines of a fleet ------------------------------------------------ */
 
-static int put_lanes(struct vt_buf *b, const struct vt_run *r, enum measure of,
-                     const char *id, const char *title, const char *unit,
-                     struct vt_err *err)
+static int put_lanes(const struct chart_place *p, const struct vt_run *r,
+                     enum measure of, const char *id, const char *title,
+                     const char *unit, struct vt_err *err)
 {
     struct vt_plot_series series[RUN_LANES] = {0};
     struct times t[RUN_LANES] = {0};
@@ -331,22 +345,22 @@ static int put_lanes(struct vt_buf *b, const struct vt_run *r, enum measure of,
                  "One strip for each engine, on one scale: the first %zu of %u.", n,
                  r->instances);
     if (rc == VT_OK)
-        vt_page_plot(b, &(struct vt_plot){.id = id,
-                                          .kind = VT_PLOT_LANES,
-                                          .title = title,
-                                          .note = note,
-                                          .x = {.label = "time", .unit = "s"},
-                                          .y = {.unit = unit, .has_min = true},
-                                          .series = series,
-                                          .n = n,
-                                          .sync = "time"});
+        place_chart(p, &(struct vt_plot){.id = id,
+                                         .kind = VT_PLOT_LANES,
+                                         .title = title,
+                                         .note = note,
+                                         .x = {.label = "time", .unit = "s"},
+                                         .y = {.unit = unit, .has_min = true},
+                                         .series = series,
+                                         .n = n,
+                                         .sync = "time"});
     for (size_t i = 0; i < n; i++)
         times_free(&t[i]);
     return rc;
 }
 
-int vt_page_timelines(struct vt_buf *b, const struct vt_shown_run *r, size_t n,
-                      struct vt_err *err)
+static int put_timelines(const struct chart_place *p, const struct vt_shown_run *r,
+                         size_t n, struct vt_err *err)
 {
     struct times t[MOST_RUNS] = {0};
     bool stepped = true;
@@ -360,23 +374,44 @@ int vt_page_timelines(struct vt_buf *b, const struct vt_shown_run *r, size_t n,
         stepped &= r[i].run->stepped;
         preempted += t[i].preempted;
     }
-    vt_page_plots_begin(b);
     for (size_t i = 0; i < VT_COUNT(time_charts) && rc == VT_OK; i++) {
         const struct time_chart *c = &time_charts[i];
 
         if ((c->of_steps && !stepped) || (c->of[0] == PREEMPTED && !(preempted > 0)) ||
             (c->of[0] == IN_FLIGHT && stepped))
             continue;
-        put_time_chart(b, c, r, t, n);
+        put_time_chart(p, c, r, t, n);
     }
     if (rc == VT_OK && n == 1 && r->run->lane && stepped &&
-        (rc = put_lanes(b, r->run, RUNNING, "lanes-running",
+        (rc = put_lanes(p, r->run, RUNNING, "lanes-running",
                         "Requests running, by engine", NULL, err)) == VT_OK)
-        rc = put_lanes(b, r->run, KV_USE, "lanes-kv", "KV cache in use, by engine", "%",
+        rc = put_lanes(p, r->run, KV_USE, "lanes-kv", "KV cache in use, by engine", "%",
                        err);
-    vt_page_plots_end(b);
     for (size_t i = 0; i < n; i++)
         times_free(&t[i]);
+    return rc;
+}
+
+int vt_page_timelines(struct vt_buf *b, const struct vt_shown_run *r, size_t n,
+                      struct vt_err *err)
+{
+    int rc;
+
+    vt_page_plots_begin(b);
+    rc = put_timelines(&(struct chart_place){.page = b}, r, n, err);
+    vt_page_plots_end(b);
+    return rc;
+}
+
+int vt_run_charts_json(struct vt_jw *w, const char *key, struct vt_run *r,
+                       struct vt_err *err)
+{
+    const struct vt_shown_run shown = {.label = "simulated", .run = r};
+    int rc;
+
+    vt_jw_list(w, key);
+    rc = put_timelines(&(struct chart_place){.list = w}, &shown, 1, err);
+    vt_jw_end(w);
     return rc;
 }
 

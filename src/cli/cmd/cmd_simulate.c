@@ -22,6 +22,7 @@ static const struct opt_row output_rows[] = {
     OPT_I64(seed, "seed", "N", 0, INT64_MAX, "-1",
             "same seed and input, same bytes out", .shown = "the workload's"),
     OPT_FLAG(json, "json", "print JSON instead of a table"),
+    OPT_FLAG(charts, "charts", "with --json: the page's charts over time, too"),
     OPT_TEXT(out, "out", "DIR", NULL,
              "write summary.json, requests.jsonl, steps.jsonl, report.html"),
     PAGES_ROW(report, .shown = "with --out, in it"),
@@ -140,6 +141,17 @@ static int leave_report(struct watch *w, const struct opt_args *a,
     return rc;
 }
 
+/* For simulate_json(), when the run is no more. */
+static int keep_charts(struct simulate_job *j, struct vt_run *run, struct vt_err *err)
+{
+    struct vt_jw w;
+    int rc;
+
+    vt_jw_init(&w, &j->charts, NULL);
+    rc = vt_run_charts_json(&w, NULL, run, err);
+    return rc == VT_OK && j->charts.failed ? vt_nomem(err) : rc;
+}
+
 int simulate_run(struct simulate_job *j, const struct opt_args *a, struct vt_summary *s,
                  struct vt_err *err)
 {
@@ -150,7 +162,7 @@ int simulate_run(struct simulate_job *j, const struct opt_args *a, struct vt_sum
 
     if (j->limited)
         sink.request = on_request;
-    if (o->out || o->report) {
+    if (o->out || o->report || o->charts) {
         rc = vt_run_new(&w.run, j->fleet.on ? j->fleet.n : 0, err);
         sink.request = on_request;
         sink.step = on_step;
@@ -168,7 +180,9 @@ int simulate_run(struct simulate_job *j, const struct opt_args *a, struct vt_sum
     if (rc == VT_OK && !o->quiet)
         engine_warn_extent(&j->reached, &j->spec.model->known, "");
     sign_summary(s, j, o);
-    if (rc == VT_OK && w.run)
+    if (rc == VT_OK && o->charts)
+        rc = keep_charts(j, w.run, err);
+    if (rc == VT_OK && (o->out || o->report))
         rc = leave_report(&w, a, s, err);
     simulate_out_abandon(w.out);
     vt_run_free(w.run);
@@ -234,6 +248,10 @@ static int simulate(const struct opt_args *a, struct vt_err *err)
         rc = cli_print(&b, err);
     }
     if (o->oracle.n > 0)
+        return rc;
+    if ((!o->json && (rc = opt_refuse(a, &o->charts, " needs --json", err))) ||
+        (rc = opt_exclude(a, &o->charts, &o->against, err)) ||
+        (rc = opt_exclude(a, &o->charts, &o->compare, err)))
         return rc;
     cli_progress_begin(o->progress, o->quiet);
     if (o->against.n > 0)

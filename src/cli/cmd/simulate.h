@@ -58,7 +58,7 @@ struct simulate_options {
     int arrivals;
     uint32_t concurrency;
     int64_t seed, warmed_for; /* -1: the input's */
-    bool json, compare, quiet, progress;
+    bool json, compare, quiet, progress, charts;
     struct opt_list oracle, against;
     uint32_t seeds; /* runs of each side of `against` */
     struct limits_named slo;
@@ -80,6 +80,7 @@ struct simulate_job {
     struct vt_slo slo;        /* no limit where none was asked for */
     bool limited;             /* some was */
     uint64_t within;          /* requests that kept them */
+    struct vt_buf charts;     /* JSON; empty: not asked for */
 };
 
 /* a: of cmd_simulate. End *j with simulate_job_close() whatever happens. */

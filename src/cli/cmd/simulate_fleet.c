@@ -364,6 +364,8 @@ void simulate_json(struct vt_buf *b, const struct vt_summary *s,
         vt_jw_end(&w);
     }
     vt_outside_json(&w, &j->reached, &j->spec.model->known, &notes);
+    if (j->charts.len > 0)
+        vt_jw_raw(&w, "charts", j->charts.data, j->charts.len);
     vt_jw_end(&w);
     vt_buf_char(b, '\n');
 }

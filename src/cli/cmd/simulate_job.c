@@ -123,6 +123,7 @@ int simulate_job_open(struct simulate_job *j, const struct opt_args *a,
 
 void simulate_job_close(struct simulate_job *j)
 {
+    vt_buf_free(&j->charts);
     vt_workload_free(&j->workload);
     traffic_close(&j->traffic);
     simulate_fleet_close(&j->fleet);
