@@ -7,8 +7,8 @@
  *
  * Two layers, both public. `vt_sched` decides what each step computes and knows no
  * time; it repeats the V1 scheduler of vLLM 0.26 to 0.32 step for step (any KV groups;
- * no connector, no multimodal, PP = 1). `vt_engine` puts it on a time axis with a
- * latency model. */
+ * of connectors the OffloadingConnector; no multimodal, PP = 1). `vt_engine` puts it on
+ * a time axis with a latency model. */
 #ifndef VT_CORE_H
 #define VT_CORE_H
 
@@ -568,6 +568,13 @@ struct vt_latency { /* head of every model's own struct */
 
 struct vt_engine; /* opaque */
 
+struct vt_step_offload {             /* what a step tells of the second tier */
+    struct vt_cache_stats external;  /* lookups in it, since the step before */
+    const struct vt_kv_moved *moved; /* jobs that are over */
+    uint32_t n_moved;
+    struct vt_host_state host;
+};
+
 struct vt_step { /* one finished step; owned by the engine, good until its next call */
     uint64_t number;
     vt_ns sched_ns, sched_end_ns, out_ns, done_ns;
@@ -576,10 +583,8 @@ struct vt_step { /* one finished step; owned by the engine, good until its next 
     uint32_t n_rows;
     const struct vt_first *first;
     uint32_t n_first;
-    struct vt_cache_stats cache, external; /* since the step before */
-    const struct vt_kv_moved *moved;       /* jobs that its result tells of */
-    uint32_t n_moved;
-    struct vt_host_state host;
+    struct vt_cache_stats cache;           /* since the step before */
+    const struct vt_step_offload *offload; /* NULL: there is no second tier */
     const uint32_t *sampled; /* tokens that came of item i; NULL: one each */
 };
 

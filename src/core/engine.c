@@ -429,7 +429,7 @@ static void place(struct vt_engine *e, struct flight *f)
     double gpu_free = (double)(e->gpu_free - f->sched_ns);
     struct vt_placement at;
 
-    f->sched_end_ns = f->ready_ns = e->host_free = f->polled_ns = f->sched_ns;
+    f->sched_end_ns = f->ready_ns = e->host_free = f->sched_ns;
     if (f->plan->n == 0 && e->ops->rests)
         return;
     price(e, f, &cost);
@@ -440,7 +440,6 @@ static void place(struct vt_engine *e, struct flight *f)
     f->sched_end_ns += (vt_ns)at.sched_end;
     f->ready_ns += (vt_ns)at.ready;
     e->host_free += (vt_ns)at.host_free;
-    f->polled_ns = e->host_free;
     assert(f->ready_ns > f->sched_ns && f->ready_ns >= e->gpu_free); /* time moves */
     e->gpu_free = f->ready_ns;
 }
@@ -456,42 +455,26 @@ static void fit_tables(struct vt_engine *e)
         vt_shrink(&e->outlet, &e->cap_outlets, s->seats.n, sizeof(*e->outlet));
 }
 
-static int place_anywhere(struct vt_engine *e, struct flight *f)
+/* A step's transfers come along: what it flushes holds it up. */
+static int begin_moves(struct vt_engine *e, struct flight *f, struct vt_err *err)
 {
-    if (e->rank)
-        rank_scheduled(e->rank, f->sched_ns, f);
-    else
-        place(e, f);
+    const struct vt_kv_moves *m = f->plan->moves;
+
+    e->totals.offload.evicted_chunks += m->n_evicted;
+    e->totals.offload.no_room += m->no_room;
+    if (transfers_begin(&e->transfers, m, f->sched_ns, &f->flushed_ns, err) != VT_OK)
+        return VT_ENOMEM;
+    if (f->flushed_ns > e->gpu_free)
+        e->gpu_free = f->flushed_ns;
     return VT_OK;
 }
 
-static void count_moves(struct vt_offload_totals *t, const struct vt_kv_moves *m)
+static int launch_moves(struct vt_engine *e, struct flight *f, struct vt_err *err)
 {
-    t->evicted_chunks += m->n_evicted;
-    t->no_room += m->no_room;
-}
+    vt_ns at = f->sched_end_ns > f->flushed_ns ? f->sched_end_ns : f->flushed_ns;
 
-/* Its transfers come along. What it flushes holds it up. */
-static int place_moving(struct vt_engine *e, struct flight *f, struct vt_err *err)
-{
-    const struct vt_kv_moves *m = f->plan->moves;
-    vt_ns flushed;
-    int rc = transfers_begin(&e->transfers, m, f->sched_ns, &flushed, err);
-
-    if (rc != VT_OK)
-        return rc;
-    count_moves(&e->totals.offload, m);
-    if (flushed > e->gpu_free)
-        e->gpu_free = flushed;
-    f->polled_ns = f->sched_ns;
-    rc = place_anywhere(e, f);
-    if (f->polled_ns < flushed)
-        f->polled_ns = flushed;
-    if (rc == VT_OK)
-        rc = transfers_launch(&e->transfers, m,
-                              f->sched_end_ns > flushed ? f->sched_end_ns : flushed,
-                              err);
-    return rc;
+    f->polled_ns = e->host_free > f->flushed_ns ? e->host_free : f->flushed_ns;
+    return transfers_launch(&e->transfers, f->plan->moves, at, err);
 }
 
 static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
@@ -527,7 +510,13 @@ static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
         mark_churn(e, f);
     f->held = meets_new(e, f->plan);
     e->n_flights++;
-    return e->moves ? place_moving(e, f, err) : place_anywhere(e, f);
+    if (e->moves && begin_moves(e, f, err) != VT_OK)
+        return VT_ENOMEM;
+    if (e->rank)
+        rank_scheduled(e->rank, at, f);
+    else
+        place(e, f);
+    return e->moves ? launch_moves(e, f, err) : VT_OK;
 }
 
 /* ---- taking a result -------------------------------------------------- */
@@ -574,7 +563,7 @@ static int take_moved(struct vt_engine *e, const struct flight *f, struct vt_err
     uint32_t n;
     int rc = transfers_until(&e->transfers, f->polled_ns, &n, err);
 
-    e->done.n_moved = 0;
+    e->told.n_moved = 0;
     if (rc != VT_OK || n == 0)
         return rc;
     if ((rc = vt_grow(&e->moved, &e->cap_moved, n, sizeof(*e->moved), err)))
@@ -590,7 +579,8 @@ static int take_moved(struct vt_engine *e, const struct flight *f, struct vt_err
         *(m->store ? &t->store_ns : &t->load_ns) += m->ended_ns - m->begun_ns;
         rc = vt_sched_moved(e->sched, &m->id, 1, err);
     }
-    e->done.n_moved = n;
+    e->told.moved = e->moved;
+    e->told.n_moved = n;
     e->stuck = false;
     return rc;
 }
@@ -628,9 +618,7 @@ static int take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
         .first = u->first,
         .n_first = u->n_first,
         .cache = u->cache,
-        .external = u->external,
-        .moved = e->moved,
-        .n_moved = e->done.n_moved,
+        .offload = e->moves ? &e->told : NULL,
         .sampled = f.sampled,
     };
     time_rows(e, u, &f);
@@ -643,10 +631,11 @@ static int take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
         e->host_free += e->nap_ns;
     e->totals.cache_queries += u->looked_up;
     e->totals.cache_hits += u->found;
-    e->totals.offload.found += u->found_outside;
     if (e->moves) {
-        e->done.host = vt_sched_host(e->sched);
-        e->done.host.no_room = e->totals.offload.no_room;
+        e->totals.offload.found += u->found_outside;
+        e->told.external = u->external;
+        e->told.host = vt_sched_host(e->sched);
+        e->told.host.no_room = e->totals.offload.no_room;
     }
     return VT_OK;
 }

@@ -13,8 +13,10 @@ struct flight {
     vt_ns sched_ns, sched_end_ns;
     vt_ns ready_ns; /* the GPU is done */
     vt_ns handling_ns;
-    bool held;         /* its launch waits for the GPU */
-    vt_ns polled_ns;   /* the host looks which transfers are over */
+    bool held; /* its launch waits for the GPU */
+    /* Of a second tier: when what it flushes is over, and when the host looks which
+     * transfers are. */
+    vt_ns flushed_ns, polled_ns;
     uint32_t *sampled; /* NULL: one token each */
 };
 
@@ -48,7 +50,8 @@ struct vt_engine {
     size_t cap_sampled[2];
     bool moves; /* there is a second tier */
     struct transfers transfers;
-    struct vt_kv_moved *moved; /* that the last step told of */
+    struct vt_step_offload told; /* by the last step */
+    struct vt_kv_moved *moved;
     size_t cap_moved;
     struct vt_step done;
     struct vt_engine_totals totals;

@@ -27,8 +27,12 @@ struct release {        /* each is a change; release.c knows which release broug
     bool looks_in_pause;     /* the queue is looked at while new requests are held */
     bool mamba_saves_inside; /* a prompt's last piece may pass the place of a state */
     bool waits_for_blocks;   /* nobody is preempted whose blocks come back later */
-    bool offload_by_request; /* the host's blocks age with those who used them */
-    bool mamba_marks_ends;   /* who stands at his prompt's last state holds it */
+    bool offload_hears_ends; /* aborts store what was computed; ends wait for a plan */
+    bool offload_counts_offers; /* store_threshold: not looks */
+    bool offload_commits;       /* a last token that was never computed is not stored */
+    bool offload_windows;       /* are stored as they are kept on the GPU */
+    bool offload_by_request;    /* the host's blocks age with those who used them */
+    bool mamba_marks_ends;      /* who stands at his prompt's last state holds it */
 };
 
 struct release release_rules(uint32_t vllm);

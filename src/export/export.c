@@ -262,7 +262,7 @@ void export_step(struct export *x, uint32_t engine, const struct vt_step *s,
         .end_ns = step_ns(x, zero_unix_s, s->sched_end_ns),
         .engine = engine,
         .n_items = p->n,
-        .n_moves = s->n_moved,
+        .n_moves = s->offload ? s->offload->n_moved : 0,
         .running = p->running,
         .waiting = p->waiting + p->n_preempted,
         .prefills = p->n_prefills,
@@ -289,7 +289,7 @@ void export_step(struct export *x, uint32_t engine, const struct vt_step *s,
     n.waiting -= admitted < n.waiting ? admitted : n.waiting;
     n.free_blocks = sched ? vt_sched_free_blocks(sched) : 0;
     n.head.size = (uint32_t)(sizeof(n) + n.n_items * sizeof(struct export_item) +
-                             s->n_moved * sizeof(struct export_move));
+                             n.n_moves * sizeof(struct export_move));
     at = queue_room(x, n.head.size);
     if (!at)
         return;
@@ -299,8 +299,8 @@ void export_step(struct export *x, uint32_t engine, const struct vt_step *s,
 
         memcpy(at + sizeof(n) + i * sizeof(item), &item, sizeof(item));
     }
-    for (uint32_t i = 0; i < s->n_moved; i++) {
-        const struct vt_kv_moved *k = &s->moved[i];
+    for (uint32_t i = 0; i < n.n_moves; i++) {
+        const struct vt_kv_moved *k = &s->offload->moved[i];
         struct export_move move = {.id = k->id,
                                    .tag = k->tag,
                                    .begun_ns = step_ns(x, zero_unix_s, k->begun_ns),

@@ -75,10 +75,12 @@ static struct seen run(struct vt_engine *e, uint64_t tag, vt_ns late)
             if (done->row[i].tag == tag && done->row[i].first)
                 s.first_ns = done->row[i].at;
         }
-        for (uint32_t i = 0; done && i < done->n_moved; i++) {
-            *(done->moved[i].store ? &s.stores : &s.loads) += 1;
-            if (!done->moved[i].store)
-                s.load = done->moved[i];
+        for (uint32_t i = 0; done && i < done->offload->n_moved; i++) {
+            const struct vt_kv_moved *m = &done->offload->moved[i];
+
+            *(m->store ? &s.stores : &s.loads) += 1;
+            if (!m->store)
+                s.load = *m;
         }
     }
     return s;

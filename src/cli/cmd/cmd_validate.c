@@ -175,6 +175,8 @@ static void change_engine(void *user, struct vt_engine_config *engine,
     const struct validate_options *o = j->args->options;
 
     engine_apply(engine, j->args, &o->engine);
+    engine->offload.load_gbs = engine->offload.store_gbs = o->engine.offload.gbs;
+    engine->offload.setup_us = o->engine.offload.setup_us;
     if (opt_given(j->args, &o->engine.dp))
         *instances = o->engine.dp;
 }
@@ -194,7 +196,10 @@ static int open_job(struct validate_job *j, const struct opt_args *a,
                                  &o->engine.quantization,
                                  &o->engine.dtype,
                                  &o->engine.enforce_eager,
-                                 &o->engine.graphs};
+                                 &o->engine.graphs,
+                                 &o->engine.offload,
+                                 &o->engine.offload.size_gib,
+                                 &o->engine.offload.backend};
     struct vt_harness_config *c = &j->config;
     int rc = VT_OK;
 

@@ -202,7 +202,7 @@ bool offload_done(struct offload *o, uint64_t id, uint32_t *slot)
     vt_seats_give(&o->seats, number_of(o, j) - 1);
     vt_map_drop(&o->by_id, place);
     *slot = r->slot;
-    if (r->first_job == 0 && r->over && !o->rules.offload_by_request)
+    if (r->first_job == 0 && r->over && !o->rules.offload_hears_ends)
         forget_early(o, r);
     if (r->first_job == 0 && r->told)
         off_forget(o, r);

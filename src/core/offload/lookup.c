@@ -33,7 +33,7 @@ static enum found look(struct offload *o, uint64_t key)
 {
     const struct tier_node *x = tier_get(&o->tier, key);
 
-    if (o->tracker.most > 0 && !o->rules.offload_by_request)
+    if (o->tracker.most > 0 && !o->rules.offload_counts_offers)
         tracker_look(&o->tracker, key);
     return !x ? MISS : x->ref < 0 ? BEING_WRITTEN : HIT;
 }
@@ -70,7 +70,7 @@ static uint32_t look_from_right(struct offload *o, const uint64_t *key, uint32_t
         if (f == MISS) {
             run = 0;
             need = window;
-            wait &= !o->rules.offload_by_request;
+            wait &= !o->rules.offload_windows;
         } else {
             run++;
             wait |= f == BEING_WRITTEN;
@@ -87,7 +87,7 @@ static uint32_t window_at(const struct offload *o, const struct off_kind *k, uin
 {
     uint32_t rest = (k->chunk - n % k->chunk) % k->chunk, more;
 
-    if (k->is.type != VT_ATTENTION_SLIDING || !o->rules.offload_by_request)
+    if (k->is.type != VT_ATTENTION_SLIDING || !o->rules.offload_windows)
         return k->window;
     more = (k->is.window - 1 + rest + k->chunk - 1) / k->chunk;
     return more > k->window ? more : k->window;

@@ -8,7 +8,7 @@ static uint32_t first_empty(const struct offload *o, const struct off_request *r
                             uint32_t g, const struct off_table *t, uint32_t n)
 {
     uint32_t bs = o->kind[g].is.block_size;
-    uint32_t i = o->rules.offload_by_request ? (r->local + bs - 1) / bs : 0;
+    uint32_t i = o->rules.offload_windows ? (r->local + bs - 1) / bs : 0;
 
     while (i < n && (t->block[i] == 0 || o->pool->block[t->block[i]].key != 0))
         i++;
@@ -151,10 +151,10 @@ static uint32_t storable(const struct offload *o, const struct off_request *r,
 
     if (r->over && !r->aborted)
         /* The last token was sampled and never computed, which 0.26 does not see. */
-        n = !o->rules.offload_by_request  ? v->n_tokens
+        n = !o->rules.offload_commits     ? v->n_tokens
             : v->n_tokens - 1 > v->prompt ? v->n_tokens - 1
                                           : v->prompt;
-    else if (r->over && !o->rules.offload_by_request && v->computed >= v->prompt)
+    else if (r->over && !o->rules.offload_hears_ends && v->computed >= v->prompt)
         n = v->n_tokens;
     n = n < v->n_tokens ? n : v->n_tokens;
     return !o->c.offload_generated && n > v->prompt ? v->prompt : n;
@@ -178,7 +178,7 @@ static bool is_wanted(const struct offload *o, const struct off_view *v, uint32_
     uint32_t bs = k->is.block_size, bpc = o->c.blocks_per_chunk, need, per;
     bool dense = o->retention == VT_RETENTION_DENSE;
 
-    if (!o->rules.offload_by_request)
+    if (!o->rules.offload_windows)
         return k->segment == 0 || i % k->segment >= k->segment - k->window;
     if (k->is.type != VT_ATTENTION_SLIDING || o->aligned == 0 || o->aligned % bs != 0)
         return true;
@@ -243,20 +243,6 @@ static bool is_popular(const struct offload *o, uint64_t key)
            tracker_count(&o->tracker, key) >= o->c.store_threshold;
 }
 
-static uint32_t sift_26(struct offload *o, uint32_t n)
-{
-    uint32_t kept = 0;
-
-    for (uint32_t i = 0; i < n; i++) {
-        if (!is_popular(o, o->offer[i]))
-            continue;
-        tier_protect(&o->tier, o->offer[i]);
-        if (!tier_get(&o->tier, o->offer[i]))
-            keep_offer(o, &kept, i);
-    }
-    return kept;
-}
-
 /* A miss is told once for each request, tail first. */
 static void tell_misses(struct offload *o, struct off_request *r, uint32_t n)
 {
@@ -269,27 +255,32 @@ static void tell_misses(struct offload *o, struct off_request *r, uint32_t n)
     }
 }
 
+/* What of the n offers is to be stored: it is not there, and popular. All that is
+ * offered stays; before offers were counted, the unpopular were not even that. */
 static uint32_t sift(struct offload *o, struct off_request *r, uint32_t n)
 {
+    bool counts = o->rules.offload_counts_offers;
     uint32_t kept = 0;
 
-    if (!o->rules.offload_by_request)
-        return sift_26(o, n);
-    if (o->tracker.most > 0)
+    if (o->tracker.most > 0 && counts)
         tracker_offer(&o->tracker, o->offer, n);
     for (uint32_t i = 0; i < n; i++) {
         const struct tier_node *x = tier_get(&o->tier, o->offer[i]);
         struct off_part *p = &r->part[o->offer_at[2 * i]];
+        bool popular = is_popular(o, o->offer[i]);
 
+        if (!popular && !counts)
+            continue;
         tier_protect(&o->tier, o->offer[i]);
         if (x && x->ref >= 0)
             note(p, o->offer_at[2 * i + 1], true);
-        if (x || !is_popular(o, o->offer[i]))
+        if (x || !popular)
             continue;
         note(p, o->offer_at[2 * i + 1], false);
         keep_offer(o, &kept, i);
     }
-    tell_misses(o, r, kept);
+    if (o->rules.offload_by_request)
+        tell_misses(o, r, kept);
     return kept;
 }
 

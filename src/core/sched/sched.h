@@ -10,12 +10,12 @@
 
 enum status {
     S_FREE,
+    S_PARKED, /* it is over, but what it loaded is still on its way to its blocks */
     S_PENDING,
     S_WAITING,
     S_RUNNING,
     S_PREEMPTED,
-    S_LOADING, /* its blocks are being filled from the host's memory */
-    S_PARKED   /* it is over, but what it loaded is still on its way to its blocks */
+    S_LOADING /* its blocks are being filled from the host's memory */
 };
 
 struct slot {             /* one request; what every step touches comes first */

@@ -122,6 +122,8 @@ void tiers_end_update(struct vt_sched *s)
         }
     }
     s->n_moved = 0;
+    s->update.external = s->external;
+    s->external = (struct vt_cache_stats){0};
     offload_tell(s->off, &s->pool);
 }
 

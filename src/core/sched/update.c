@@ -182,7 +182,6 @@ const struct vt_update *vt_sched_update(struct vt_sched *s,
     if (s->off)
         tiers_end_update(s);
     u->cache = s->cache;
-    u->external = s->external;
-    s->cache = s->external = (struct vt_cache_stats){0};
+    s->cache = (struct vt_cache_stats){0};
     return s->failed || s->pool.failed ? NULL : u;
 }

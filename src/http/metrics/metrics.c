@@ -92,7 +92,7 @@ void metrics_set_load(struct metrics *m, uint32_t engine,
 
 /* What went to and from the host's memory; bytes are of all GPUs of an engine in vLLM,
  * and of one here, as times are. */
-static void count_moved(struct metrics_engine *e, const struct vt_step *s)
+static void count_moved(struct metrics_engine *e, const struct vt_step_offload *s)
 {
     double *v = e->scalar;
 
@@ -127,8 +127,8 @@ void metrics_step(struct metrics *m, uint32_t engine, const struct vt_step *s,
     v[M_CACHE_HITS] += (double)s->cache.hits;
     v[M_CACHED_DEVICE] += (double)s->cache.hits;
     v[M_PREEMPTIONS] += s->plan->n_preempted;
-    if (m->config.engine.offload.num_cpu_blocks > 0)
-        count_moved(e, s);
+    if (s->offload)
+        count_moved(e, s->offload);
     for (uint32_t i = 0; m->config.engine.num_spec_tokens > 0 && i < s->plan->n; i++) {
         uint32_t drafts = s->plan->item[i].spec;
         uint32_t sampled = s->sampled ? s->sampled[i] : 1;

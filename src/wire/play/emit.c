@@ -336,8 +336,9 @@ int engines_emit(struct play_engines *k, struct rank *r, const struct vt_step *s
         vt_driver_tell_plan(k->driver, s, note_event);
         stats = engines_stats(k, r);
         stats.cache = s->cache;
-        stats.has_external = k->p->c->engine.offload.num_cpu_blocks > 0;
-        stats.external = s->external;
+        stats.has_external = s->offload != NULL;
+        if (s->offload)
+            stats.external = s->offload->external;
         add_spec(k, s, &stats);
         add_iteration(k, s, &stats);
     }
