@@ -108,6 +108,10 @@ static int check_offload(const struct vt_engine_config *c, struct vt_err *err)
     const struct vt_kv_group *g = layout_groups(c, &one, &n);
     int rc;
 
+    if (o->num_cpu_blocks == 0 && o->cpu_bytes_to_use > 0)
+        return vt_fail(err, VT_EINPUT,
+                       "kv-offloading-size: what a KV block takes is not known; give "
+                       "--hf-config");
     if (o->num_cpu_blocks == 0)
         return VT_OK;
     if ((rc = check_range("CPU blocks", o->num_cpu_blocks, 1, 1u << 28, err)) ||

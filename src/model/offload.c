@@ -29,12 +29,8 @@ int vt_offload_settle(struct vt_engine_config *c, const struct vt_gpu *gpu,
     if (!(o->setup_us > 0))
         o->setup_us = setup_us;
     o->block_bytes = block_bytes;
-    if (o->num_cpu_blocks > 0)
+    if (o->num_cpu_blocks > 0 || block_bytes == 0)
         return VT_OK;
-    if (block_bytes == 0)
-        return vt_fail(err, VT_EINPUT,
-                       "kv-offloading-size: what a KV block takes is not known; give "
-                       "--hf-config");
     chunk = block_bytes * (o->blocks_per_chunk > 0 ? o->blocks_per_chunk : 1) *
             (gpus > 0 ? gpus : 1);
     if (c->vllm >= ALIGNED_SINCE)

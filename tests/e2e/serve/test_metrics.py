@@ -245,6 +245,45 @@ class SmallPool(MetricsTest):
         self.assertEqual(value(b, "vllm:kv_cache_usage_perc"), 0)
 
 
+class HostMemory(MetricsTest):
+    """A GPU of 23 blocks forgets each prompt before it comes again; the host does not."""
+    model = (*TINY[:3], "--max-model-len", "352")
+    flags = (*QUICK, "--num-gpu-blocks", "24", "--kv-offloading-size", "0.1",
+             "--otlp-traces-endpoint", "file:moved.jsonl")
+
+    async def load(self):
+        for _ in range(2):
+            for k in range(4):
+                await self.http.complete([100 * k + i for i in range(320)], max_tokens=2,
+                                         ignore_eos=True)
+
+    async def test_loads_and_stores_are_told_as_vllm_does(self):
+        a, b, _ = await self.change(self.load())
+
+        def grown(f, how=total, **labels):
+            return how(b, f, **labels) - how(a, f, **labels)
+
+        self.assertEqual(grown("vllm:external_prefix_cache_queries"), 8 * 320)
+        self.assertEqual(grown("vllm:external_prefix_cache_hits"), 4 * 320)
+        self.assertEqual(grown("vllm:prompt_tokens_by_source",
+                               source="external_kv_transfer"), 4 * 320)
+        self.assertEqual(grown("vllm:kv_offload_load_size", count), 4)
+        self.assertEqual(grown("vllm:kv_offload_store_bytes"),
+                         grown("vllm:kv_offload_load_bytes"))
+        self.assertEqual(grown("vllm:kv_offload_total_bytes", transfer_type="CPU_to_GPU"),
+                         grown("vllm:kv_offload_load_bytes"))
+        self.assertGreater(grown("vllm:kv_offload_load_time"), 0)
+        await until("transfers as events", lambda: self.told("kv.TransferCompleted") == 8)
+        self.assertEqual(self.told("kv.CacheStoreCommitted"), 4)
+
+    def told(self, name):
+        try:
+            with open("moved.jsonl") as f:
+                return f.read().count(f'"{name}"')
+        except FileNotFoundError:
+            return 0
+
+
 class Pauses(MetricsTest):
     flags = STEADY
 
