@@ -25,6 +25,7 @@ void vt_page_text(struct vt_buf *b, const char *text)
 }
 
 /* Formats, then escapes. */
+VT_PRINTF(2, 0)
 static void put_args(struct vt_buf *b, const char *fmt, va_list args)
 {
     struct vt_buf text = {0};
