@@ -18,9 +18,11 @@ enum { LEAST = 20 }; /* gaps, of which a shelf can be told */
  * the host's, full steps the GPU's (docs/accuracy.md). */
 static const double apart[VT_BAND_PARTS] = {0.33, 0.33, 0.12};
 
-enum { MASS, POSITION, WIDTH }; /* as struct vt_band_part has them judged */
-static const char *const judged_name[] = {"mass", "position", "width"};
-static const char *const judged_key[] = {"mass", "p50_ms", "width_ms"};
+/* What is judged: its mass, its place, and by both ends its width. */
+enum { MASS, P10, P50, P90 };
+static const char *const judged_name[VT_BAND_JUDGED] = {"mass", "p10", "p50", "p90"};
+static const char *const judged_key[VT_BAND_JUDGED] = {"mass", "p10_ms", "p50_ms",
+                                                       "p90_ms"};
 
 /* ---- where it is ------------------------------------------------------ */
 
@@ -77,11 +79,12 @@ static struct vt_band_look look_at(const struct again *a, double from, double to
                                  .p90 = q[2]};
 }
 
-static void take_judged(const struct vt_band_look *l, double out[3])
+static void take_judged(const struct vt_band_look *l, double out[VT_BAND_JUDGED])
 {
     out[MASS] = l->mass;
-    out[POSITION] = l->p50;
-    out[WIDTH] = l->p90 - l->p10;
+    out[P10] = l->p10;
+    out[P50] = l->p50;
+    out[P90] = l->p90;
 }
 
 static uint64_t count_all(const struct again *a)
@@ -95,12 +98,12 @@ static uint64_t count_all(const struct again *a)
 
 static void judge(struct vt_band_part *p, size_t which, double (*drawn)[AGAIN_DRAWS])
 {
-    double seen[3], modelled[3];
+    double seen[VT_BAND_JUDGED], modelled[VT_BAND_JUDGED];
 
     take_judged(&p->captured, seen);
     take_judged(&p->modelled, modelled);
     p->pass = true;
-    for (int i = MASS; i <= WIDTH; i++) {
+    for (int i = MASS; i < VT_BAND_JUDGED; i++) {
         struct again_range r = again_range(seen[i], drawn[i]);
         double off = i == MASS ? 0 : apart[which];
 
@@ -118,9 +121,9 @@ static void ends_of(const struct vt_band *b, int which, double *from, double *to
 }
 
 static void fill(struct vt_band *b, struct again *captured, struct again *modelled,
-                 double (*drawn)[3][AGAIN_DRAWS])
+                 double (*drawn)[VT_BAND_JUDGED][AGAIN_DRAWS])
 {
-    double from, to, one[3];
+    double from, to, one[VT_BAND_JUDGED];
 
     for (int k = 0; k < VT_BAND_PARTS; k++) {
         ends_of(b, k, &from, &to);
@@ -139,7 +142,7 @@ static void fill(struct vt_band *b, struct again *captured, struct again *modell
             ends_of(b, k, &from, &to);
             l = look_at(captured, from, to, all);
             take_judged(&l, one);
-            for (int i = MASS; i <= WIDTH; i++)
+            for (int i = MASS; i < VT_BAND_JUDGED; i++)
                 drawn[k][i][d] = one[i];
         }
     }
@@ -153,7 +156,8 @@ static void fill(struct vt_band *b, struct again *captured, struct again *modell
 int vt_band(struct vt_band *b, const struct vt_view *captured,
             const struct vt_view *modelled, struct vt_err *err)
 {
-    double (*drawn)[3][AGAIN_DRAWS] = malloc(VT_BAND_PARTS * sizeof(*drawn));
+    double (*drawn)[VT_BAND_JUDGED][AGAIN_DRAWS] =
+        malloc(VT_BAND_PARTS * sizeof(*drawn));
     double usual[SPREAD] = {0};
     struct again c = {0}, m = {0};
     size_t first, n;
@@ -204,11 +208,13 @@ void vt_band_table(struct vt_buf *b, const struct vt_band *x)
             vt_buf_printf(b, "%-22s %6.2f %% %9.3f %9.3f %9.3f\n", who,
                           100 * l[i]->mass, l[i]->p10, l[i]->p50, l[i]->p90);
         }
-        vt_buf_printf(b,
-                      "%22s mass %.2f to %.2f %%, p50 %.3f to %.3f ms, p90 - p10 %.3f "
-                      "to %.3f ms\n",
-                      "a second run:", 100 * p->lo[MASS], 100 * p->hi[MASS],
-                      p->lo[POSITION], p->hi[POSITION], p->lo[WIDTH], p->hi[WIDTH]);
+        for (int i = 0; i < 2; i++) {
+            const double *end = i == 0 ? p->lo : p->hi;
+
+            vt_buf_printf(b, "%-22s %6.2f %% %9.3f %9.3f %9.3f\n",
+                          i == 0 ? "  a second run, from" : "                to",
+                          100 * end[MASS], end[P10], end[P50], end[P90]);
+        }
     }
     vt_buf_printf(b, "\nverdict: %.2f %% of gaps in the band, %.2f %% modelled",
                   100 * x->part[VT_BAND_ALL].captured.mass,
@@ -218,7 +224,7 @@ void vt_band_table(struct vt_buf *b, const struct vt_band *x)
     else
         vt_buf_str(b, ";");
     for (int k = 0, any = 0; k < VT_BAND_PARTS && !x->pass; k++)
-        for (int i = MASS; i <= WIDTH; i++)
+        for (int i = MASS; i < VT_BAND_JUDGED; i++)
             if (x->part[k].beyond[i])
                 vt_buf_printf(b, "%s %s's %s", any++ ? "," : "", names[k],
                               judged_name[i]);
@@ -255,7 +261,7 @@ void vt_band_json(struct vt_buf *b, const struct vt_band *x)
         look_json(&j, x->kind, &p->captured);
         look_json(&j, "modelled", &p->modelled);
         vt_jw_row(&j, "second_run");
-        for (int i = MASS; i <= WIDTH; i++) {
+        for (int i = MASS; i < VT_BAND_JUDGED; i++) {
             const double range[] = {p->lo[i], p->hi[i]};
 
             vt_jw_f64_list(&j, judged_key[i], range, 2);

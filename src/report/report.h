@@ -293,6 +293,7 @@ void vt_samples_free(struct vt_samples *s); /* frees contents, not s */
 /* Decoding requests wait while a step computes others' prompts: gaps of more than two
  * usual ones, on two shelves. What was captured says where they begin and part. */
 enum { VT_BAND_ALL, VT_BAND_LOWER, VT_BAND_UPPER, VT_BAND_PARTS };
+enum { VT_BAND_JUDGED = 4 }; /* mass, p10, p50, p90 */
 
 struct vt_band_look {
     double mass;          /* share of all gaps */
@@ -301,9 +302,9 @@ struct vt_band_look {
 struct vt_band_part {
     const char *name;
     struct vt_band_look captured, modelled;
-    double lo[3], hi[3]; /* a second run's mass, p50, and p90 less p10 */
-    bool beyond[3];      /* the model's are not between them */
-    bool pass;           /* none is beyond */
+    double lo[VT_BAND_JUDGED], hi[VT_BAND_JUDGED]; /* a second run's */
+    bool beyond[VT_BAND_JUDGED];                   /* the model's is not between them */
+    bool pass;                                     /* none is beyond */
 };
 struct vt_band {
     const char *kind, *captured, *modelled; /* as struct vt_calibration */

@@ -229,8 +229,8 @@ static void each_way_to_miss_a_band_is_named(void **state)
     } row[] = {
         {shelved_gap, NULL},
         {low_gap, "upper shelf's mass"},
-        {far_gap, "upper shelf's position"},
-        {wide_gap, "upper shelf's width"},
+        {far_gap, "upper shelf's p50"},
+        {wide_gap, "upper shelf's p10"},
         {plain_gap, "band's mass"},
     };
     struct vt_view a, m;
