@@ -65,7 +65,7 @@ grep -q '^modelled: step: .*, estimated$' out || fail "$(head -3 out)"
 
 # ---- calibrate --band: fitted on short prompts, asked for cold long ones ----
 band=$VT_ROOT/tests/cases/band
-good fit "$VT_ROOT/tests/sim/data/closed-c16.trace.jsonl.gz" \
+good fit "$band/closed-c64.steps.jsonl.gz" "$band/closed-c64.trace.jsonl.gz" \
     "$VT_ROOT/tests/sim/data/mt-warm-r4.trace.jsonl.gz" --hf-config qwen3-8b --gpu H200 --no-cv -o cold.json
 good inspect calibrate "$band/mt-cold-c6.trace.jsonl.gz" --profile cold.json --band
 grep -q '^verdict: 4.46 % of gaps in the band, .*: PASS$' out || fail "$(cat out)"
