@@ -137,27 +137,29 @@ static int put_figure(struct vt_buf *b, const struct vt_learn *l, struct vt_err 
             continue;
         (void)snprintf(names[i], sizeof(names[i]), "%s, %s",
                        vt_stat_rows[of[i / 2]].label, parts[i % 2]);
-        series[n++] = (struct vt_plot_series){.name = names[i],
-                                              .x = c.x,
-                                              .y = c.y,
-                                              .text = c.text,
-                                              .n = c.n,
-                                              .colour = (uint32_t)i / 2 + 1,
-                                              .hidden = i % 2};
+        series[n] = (struct vt_plot_series){.name = names[i],
+                                            .x = c.x,
+                                            .y = c.y,
+                                            .text = c.text,
+                                            .n = c.n,
+                                            .colour = (uint32_t)i / 2 + 1,
+                                            .hidden = i % 2};
+        n++;
         for (size_t k = 0; k < c.n; k++) {
             same[0] = fmin(same[0], fmin(c.x[k], c.y[k]));
             same[1] = fmax(same[1], fmax(c.x[k], c.y[k]));
         }
     }
     if (rc == VT_OK && n > 0) {
-        series[n++] = (struct vt_plot_series){.name = "as measured",
-                                              .x = same,
-                                              .y = same,
-                                              .n = 2,
-                                              .kind = VT_PLOT_LINES,
-                                              .styled = true,
-                                              .dash = true,
-                                              .colour = 8};
+        series[n] = (struct vt_plot_series){.name = "as measured",
+                                            .x = same,
+                                            .y = same,
+                                            .n = 2,
+                                            .kind = VT_PLOT_LINES,
+                                            .styled = true,
+                                            .dash = true,
+                                            .colour = 8};
+        n++;
         vt_page_plot(b,
                      &(struct vt_plot){
                          .id = "learned",

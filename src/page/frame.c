@@ -24,6 +24,14 @@ void vt_page_text(struct vt_buf *b, const char *text)
     }
 }
 
+const char *vt_page_number(char out[VT_PAGE_NUMBER], double v)
+{
+    double size = v < 0 ? -v : v;
+
+    (void)snprintf(out, VT_PAGE_NUMBER, size < 100 ? "%.3g" : "%.0f", v);
+    return out;
+}
+
 /* Formats, then escapes. */
 VT_PRINTF(2, 0)
 static void put_args(struct vt_buf *b, const char *fmt, va_list args)

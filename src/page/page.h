@@ -7,6 +7,10 @@
 
 #include "base/base.h"
 
+/* A number as people read it in a sentence: about three digits, never an exponent. */
+enum { VT_PAGE_NUMBER = 32 };
+const char *vt_page_number(char out[VT_PAGE_NUMBER], double v);
+
 /* ---- the frame -------------------------------------------------------- */
 
 void vt_page_text(struct vt_buf *b, const char *text); /* escaped; NULL: nothing */

@@ -26,7 +26,7 @@ static void put_curve(struct vt_buf *b, const struct vt_load_curve *c,
     if (like->n_marks > 0)
         mark[p.n_marks++] = like->mark[0];
     if (c->answer > 0) {
-        snprintf(answer, sizeof(answer), "%.4g", c->answer);
+        snprintf(answer, sizeof(answer), "kept up to %.4g", c->answer);
         mark[p.n_marks++] = (struct vt_plot_mark){'x', c->answer, answer};
     }
     p.mark = mark;

@@ -108,11 +108,11 @@ int vt_run_new(struct vt_run **out, uint32_t instances, struct vt_err *err)
 {
     struct vt_run *r = calloc(1, sizeof(*r));
     uint32_t lanes = instances > RUN_LANES ? RUN_LANES : instances;
-    int rc = r ? VT_OK : vt_nomem(err);
+    int rc;
 
     *out = NULL;
-    if (rc != VT_OK)
-        return rc;
+    if (!r)
+        return vt_nomem(err);
     r->instances = instances > 1 ? instances : 1;
     r->last = calloc(r->instances, sizeof(*r->last));
     rc = r->last ? vt_timings_new(&r->timings, err) : vt_nomem(err);

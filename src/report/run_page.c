@@ -36,7 +36,7 @@ static int put_distribution(struct vt_buf *b, const struct vt_shown_run *r, size
     struct vt_plot_mark mark[4];
     size_t shown = 0, marks = 0;
     struct vt_summary s = {0};
-    char note[160], id[32];
+    char note[160], id[32], half[VT_PAGE_NUMBER], most[VT_PAGE_NUMBER];
     int rc = VT_OK;
 
     (void)vt_cdf_percentiles(percentile);
@@ -45,7 +45,8 @@ static int put_distribution(struct vt_buf *b, const struct vt_shown_run *r, size
 
         rc = add_distribution(&series[shown], &r[i], row, percentile, x[shown],
                               &samples, err);
-        if (samples > 0) {
+        /* A logarithmic axis shows no zeros. */
+        if (samples > 0 && x[shown][VT_CDF_POINTS - 1] > 0) {
             series[shown].colour = (uint32_t)i + 1;
             shown++;
         }
@@ -58,10 +59,11 @@ static int put_distribution(struct vt_buf *b, const struct vt_shown_run *r, size
     snprintf(id, sizeof(id), "cdf-%s", vt_stat_rows[row].key);
     rc = vt_timings_summarise(r[0].run->timings, 0, &s, err);
     snprintf(note, sizeof(note),
-             "Share of %s that took no longer; %s: half within %.4g ms, 99 of 100 "
-             "within %.4g ms.",
-             row == 2 ? "gaps" : "requests", r[0].label, vt_stat_of(&s, row)->p50,
-             vt_stat_of(&s, row)->p99);
+             "Share of %s that took no longer; %s: half within %s ms, 99 of 100 within "
+             "%s ms.",
+             row == 2 ? "gaps" : "requests", r[0].label,
+             vt_page_number(half, vt_stat_of(&s, row)->p50),
+             vt_page_number(most, vt_stat_of(&s, row)->p99));
     if (rc == VT_OK)
         vt_page_plot(
             b, &(struct vt_plot){
@@ -285,8 +287,11 @@ static void put_time_chart(const struct chart_place *p, const struct time_chart 
                            size_t n)
 {
     struct vt_plot_series series[2 * MOST_RUNS] = {0};
-    char names[2 * MOST_RUNS][160];
+    char names[2 * MOST_RUNS][160], id[48];
     size_t k = 0;
+
+    /* A page may have those of one run and those of two. */
+    snprintf(id, sizeof(id), "%s%s", n > 1 ? "both-" : "", c->id);
 
     for (size_t i = 0; i < n; i++)
         for (size_t m = 0; m < 2 && c->name[m]; m++, k++) {
@@ -310,7 +315,7 @@ static void put_time_chart(const struct chart_place *p, const struct time_chart 
                                                 .dash = r[i].dash};
         }
     place_chart(p, &(struct vt_plot){
-                       .id = c->id,
+                       .id = id,
                        .kind = k == 1 ? VT_PLOT_AREA : VT_PLOT_LINES,
                        .title = c->title,
                        .note = c->note,

@@ -159,7 +159,7 @@ static void pages_appear_whole(void **state)
     has(&read, "window.vtwin");
     has(&read, "prefers-color-scheme: dark");
     assert_true(vt_ends_with(read.data, "</script></body></html>\n"));
-    assert_true(strlen(vt_page_script()) < 22 << 10);
+    assert_true(strlen(vt_page_script()) < 20 << 10);
     vt_buf_free(&read);
     (void)unlink(path);
 }

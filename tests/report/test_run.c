@@ -154,8 +154,9 @@ static void charts_show_what_is_known(void **state)
     assert_null(strstr(b.data, "id=\"preempted\"")); /* there are none */
     vt_buf_clear(&b);
     assert_int_equal(vt_page_timelines(&b, shown, 2, &err), VT_OK);
-    assert_null(strstr(b.data, "id=\"queues\"")); /* nobody knows the measured one's */
-    assert_non_null(strstr(b.data, "id=\"in-flight\""));
+    assert_null(
+        strstr(b.data, "id=\"both-queues\"")); /* nobody knows the measured one's */
+    assert_non_null(strstr(b.data, "id=\"both-in-flight\""));
     assert_null(strstr(b.data, "null"));
     vt_buf_free(&b);
     vt_run_free(measured);

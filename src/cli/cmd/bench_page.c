@@ -39,18 +39,20 @@ static void put_answer(struct vt_buf *b, const struct vt_load_summary *s,
                                    .tpot = {.p99 = s->tpot.p99},
                                    .itl = {.p99 = s->itl.p99},
                                    .e2e = {.p99 = s->e2el.p99}};
-    char broken[96], limits[160] = "";
+    char broken[96], limits[160] = "", text[5][VT_PAGE_NUMBER];
 
     vt_slo_all_broken(broken, sizeof(broken), slo, &run);
     if (broken[0])
         snprintf(limits, sizeof(limits), " Broken: the limit of %s.", broken);
     pages_answer(
         b, &(struct pages_trust){.basis = "measured by a client"},
-        "%zu requests served in %.4g s, %zu failed: first tokens within %.4g ms "
-        "for 99 of 100 (half within %.4g ms), then a token every %.3g ms, %.4g "
-        "output tokens per second.%s",
-        s->completed, s->duration_s, s->failed, s->ttft.p99, s->ttft.median,
-        s->tpot.median, s->output_throughput, limits);
+        "%zu requests served in %s s, %zu failed: first tokens within %s ms for "
+        "99 of 100 (half within %s ms), then a token every %s ms, %s output "
+        "tokens per second.%s",
+        s->completed, vt_page_number(text[0], s->duration_s), s->failed,
+        vt_page_number(text[1], s->ttft.p99), vt_page_number(text[2], s->ttft.median),
+        vt_page_number(text[3], s->tpot.median),
+        vt_page_number(text[4], s->output_throughput), limits);
 }
 
 static void put_numbers(struct vt_buf *b, const struct vt_load_summary *s)
@@ -92,8 +94,7 @@ static int take_records(struct vt_run *run, const struct vt_load_records *r,
 
     for (size_t i = 0; i < r->n && rc == VT_OK; i++) {
         const struct vt_load_record *q = &r->record[i];
-        const struct vt_run_tokens t = {q->begun, NULL, q->n_stamps, q->output_tokens};
-        struct vt_run_tokens one = t;
+        struct vt_run_tokens one = {q->begun, NULL, q->n_stamps, q->output_tokens};
 
         if (!q->ok || q->n_stamps == 0)
             continue;
@@ -170,7 +171,7 @@ int bench_sweep_page(struct vt_buf *b, const struct bench_job *j,
                      const struct vt_sweep *w, struct vt_err *err)
 {
     const struct vt_sweep_point *most = NULL;
-    char title[256];
+    char title[256], text[3][VT_PAGE_NUMBER];
     int rc;
 
     for (size_t i = 0; i < w->n; i++)
@@ -182,12 +183,14 @@ int bench_sweep_page(struct vt_buf *b, const struct bench_job *j,
     pages_begin(b, j->args, title);
     if (most)
         pages_answer(b, &(struct pages_trust){.basis = "measured by a client"},
-                     "Borne up to %g %s: %.4g output tokens per second, TTFT p99 %.4g "
-                     "ms, TPOT p99 %.3g ms.",
+                     "Borne up to %g %s: %s output tokens per second, TTFT p99 %s ms, "
+                     "TPOT p99 %s ms.",
                      most->load,
                      w->of == VT_SWEEP_RATE ? "requests per second"
                                             : "requests at a time",
-                     most->s.output_throughput, most->s.ttft.p99, most->s.tpot.p99);
+                     vt_page_number(text[0], most->s.output_throughput),
+                     vt_page_number(text[1], most->s.ttft.p99),
+                     vt_page_number(text[2], most->s.tpot.p99));
     else
         pages_answer(b, &(struct pages_trust){.basis = "measured by a client"},
                      "No load that was tried was borne.");

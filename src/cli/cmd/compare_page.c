@@ -1,6 +1,7 @@
 /* compare_page.c - results side by side as a page. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/cmd/compare.h"
@@ -11,32 +12,81 @@ enum { MOST_SIDES = 8 };
 
 /* ---- runs over each other ---------------------------------------------- */
 
-/* What a folder of simulate --out holds of its run; *out NULL: nothing. */
+struct folder { /* the first below it that holds a run */
+    struct vt_buf path;
+    bool found;
+};
+
+static int find_run(void *user, const char *dir, struct vt_err *err)
+{
+    struct folder *f = user;
+
+    if (f->found)
+        return VT_OK;
+    vt_buf_clear(&f->path);
+    vt_buf_printf(&f->path, "%s/requests.jsonl", dir);
+    f->found = !f->path.failed && access(f->path.data, R_OK) == 0;
+    return f->path.failed ? vt_nomem(err) : VT_OK;
+}
+
+/* Steps that were written do not say of which engine of a fleet they are. */
+static bool is_fleet(const char *path)
+{
+    const struct vt_node *root = NULL;
+    struct vt_arena arena = {0};
+    struct vt_err err;
+    bool fleet = vt_tree_load(&arena, path, &root, &err) == VT_OK &&
+                 vt_get(root, "instances") != NULL;
+
+    vt_arena_free(&arena);
+    return fleet;
+}
+
+/* Without steps less is drawn. */
+static int add_steps(struct vt_run *run, const char *path, struct vt_err *err)
+{
+    struct vt_steps steps;
+    int rc;
+
+    if (access(path, R_OK) != 0)
+        return VT_OK;
+    rc = vt_steps_load(&steps, path, err);
+    if (rc != VT_OK)
+        return rc;
+    for (size_t i = 0; rc == VT_OK && i < steps.n; i++)
+        rc = vt_run_step(run, &steps.step[i], err);
+    vt_steps_free(&steps);
+    return rc;
+}
+
+/* The run of a folder of simulate --out, or the first of several below it; *out NULL:
+ * there is none. */
 static int load_run(struct vt_run **out, const char *dir, struct vt_err *err)
 {
     struct vt_workload w = {0};
-    struct vt_steps steps = {0};
-    struct vt_buf path = {0};
-    int rc = VT_OK;
+    struct folder f = {0};
+    int rc;
 
     *out = NULL;
-    vt_buf_printf(&path, "%s/requests.jsonl", dir);
-    if (path.failed || !vt_is_directory(dir) || access(path.data, R_OK) != 0)
-        goto out;
-    if ((rc = vt_workload_open(&w, path.data, 0, VT_WHOLE, err)) ||
-        (rc = vt_run_new(out, 0, err)) || (rc = vt_run_measured(*out, &w, err)))
-        goto out;
-    vt_buf_clear(&path);
-    vt_buf_printf(&path, "%s/steps.jsonl", dir);
-    if (path.failed || access(path.data, R_OK) != 0)
-        goto out;
-    rc = vt_steps_load(&steps, path.data, err);
-    for (size_t i = 0; i < steps.n && rc == VT_OK; i++)
-        rc = vt_run_step(*out, &steps.step[i], err);
-    vt_steps_free(&steps);
-out:
+    if (!vt_is_directory(dir))
+        return VT_OK;
+    rc = find_run(&f, dir, err);
+    if (rc == VT_OK && !f.found)
+        rc = vt_each_entry(dir, find_run, &f, err);
+    if (rc == VT_OK && f.found &&
+        (rc = vt_workload_open(&w, f.path.data, 0, VT_WHOLE, err)) == VT_OK &&
+        (rc = vt_run_new(out, 0, err)) == VT_OK &&
+        (rc = vt_run_measured(*out, &w, err)) == VT_OK) {
+        f.path.len -= strlen("requests.jsonl");
+        vt_buf_str(&f.path, "summary.json");
+        if (!f.path.failed && !is_fleet(f.path.data)) {
+            f.path.len -= strlen("summary.json");
+            vt_buf_str(&f.path, "steps.jsonl");
+            rc = f.path.failed ? vt_nomem(err) : add_steps(*out, f.path.data, err);
+        }
+    }
     vt_workload_free(&w);
-    vt_buf_free(&path);
+    vt_buf_free(&f.path);
     return rc;
 }
 
@@ -54,7 +104,8 @@ static int put_runs(struct vt_buf *b, const char *const *operand, size_t n,
     }
     if (rc == VT_OK && k > 0) {
         vt_page_section(b, "latencies", "How long requests took",
-                        "Simulated; from each folder's requests.jsonl.");
+                        "From each folder's requests.jsonl; of several runs in a "
+                        "folder the first.");
         rc = vt_page_latencies(b, shown, k, NULL, 0, err);
         vt_page_section(
             b, "time", "What happened when",

@@ -9,7 +9,7 @@ static void put_answer(struct vt_buf *b, const struct simulate_job *j,
 {
     const struct pages_trust trust = {&j->engine, &j->reached, &j->spec.model->known,
                                       NULL};
-    char broken[96] = "", limits[160] = "";
+    char broken[96] = "", limits[160] = "", text[5][VT_PAGE_NUMBER];
 
     vt_slo_all_broken(broken, sizeof(broken), &j->slo, s);
     if (j->limited && broken[0])
@@ -18,17 +18,19 @@ static void put_answer(struct vt_buf *b, const struct simulate_job *j,
         snprintf(limits, sizeof(limits), " All limits are kept.");
     pages_answer(
         b, &trust,
-        "%llu requests in %.4g s: first tokens within %.4g ms for 99 of 100 "
-        "(half within %.4g ms), then a token every %.3g ms, %.4g output tokens "
-        "per second.%s",
-        (unsigned long long)s->requests, s->duration_s, s->ttft.p99, s->ttft.p50,
-        s->tpot.p50, s->output_tok_per_s, limits);
+        "%llu requests in %s s: first tokens within %s ms for 99 of 100 (half "
+        "within %s ms), then a token every %s ms, %s output tokens per "
+        "second.%s",
+        (unsigned long long)s->requests, vt_page_number(text[0], s->duration_s),
+        vt_page_number(text[1], s->ttft.p99), vt_page_number(text[2], s->ttft.p50),
+        vt_page_number(text[3], s->tpot.p50),
+        vt_page_number(text[4], s->output_tok_per_s), limits);
 }
 
 static void put_figures(struct vt_buf *b, const struct simulate_job *j,
                         const struct vt_summary *s)
 {
-    char text[8][32];
+    char text[8][VT_PAGE_NUMBER];
     const struct vt_page_figure figure[] = {
         {text[0], "ms", "TTFT p99",
          j->slo.ttft_p99 > 0 && s->ttft.p99 > j->slo.ttft_p99},
@@ -51,7 +53,7 @@ static void put_figures(struct vt_buf *b, const struct simulate_job *j,
                             (double)s->preemptions};
 
     for (size_t i = 0; i < VT_COUNT(value); i++)
-        snprintf(text[i], sizeof(text[i]), value[i] < 1000 ? "%.3g" : "%.0f", value[i]);
+        (void)vt_page_number(text[i], value[i]);
     vt_page_figures(b, figure, VT_COUNT(figure));
 }
 
@@ -81,8 +83,10 @@ static int put_runs(struct vt_buf *b, const struct simulate_job *j,
         rc = vt_run_measured(shown[0].run, &j->workload, err);
     pages_lines(&limits, &j->slo);
     vt_page_section(b, "latencies", "How long requests took",
-                    compares ? "Simulated, over what the trace says was measured."
-                             : "All of it is simulated.");
+                    !compares ? "All of it is simulated."
+                    : j->workload.meta.simulated
+                        ? "Simulated, over the trace's times, which are simulated, too."
+                        : "Simulated, over what was measured.");
     if (rc == VT_OK)
         rc = vt_page_latencies(b, from, n, limits.line, limits.n, err);
     if (rc == VT_OK)
@@ -93,7 +97,7 @@ static int put_runs(struct vt_buf *b, const struct simulate_job *j,
     if (rc == VT_OK)
         rc = vt_page_timelines(b, &shown[1], 1, err);
     if (rc == VT_OK && compares) {
-        vt_page_section(b, "both", "Simulated and measured over time", NULL);
+        vt_page_section(b, "both", "Beside the trace's own times", NULL);
         rc = vt_page_timelines(b, shown, 2, err);
     }
     vt_run_free(shown[0].run);

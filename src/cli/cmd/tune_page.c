@@ -13,6 +13,7 @@ static void put_answer(struct vt_buf *b, const struct tune_job *j,
     const struct pages_trust trust = {
         j->target.on ? NULL : &j->engine, t && !j->target.on ? &t->at.extent : NULL,
         t ? &t->known : NULL, j->target.on ? "measured at a live server" : NULL};
+    char text[3][VT_PAGE_NUMBER];
 
     if (!t) {
         pages_answer(b, &trust, "No configuration of %zu keeps the limits.", r->n);
@@ -21,14 +22,16 @@ static void put_answer(struct vt_buf *b, const struct tune_job *j,
     if (j->spec.goal == VT_TUNE_CAPACITY)
         pages_answer(b, &trust,
                      "The best of %zu configurations bears %.4g requests per second "
-                     "within the limits: TTFT p99 %.4g ms, TPOT p99 %.3g ms there.",
-                     r->n, t->rate, t->at.ttft.p99, t->at.tpot.p99);
+                     "within the limits: TTFT p99 %s ms, TPOT p99 %s ms there.",
+                     r->n, t->rate, vt_page_number(text[0], t->at.ttft.p99),
+                     vt_page_number(text[1], t->at.tpot.p99));
     else
         pages_answer(b, &trust,
                      "The best of %zu configurations serves %.4g requests per second: "
-                     "TTFT p99 %.4g ms, TPOT p99 %.3g ms, E2E p99 %.4g ms.",
-                     r->n, t->at.req_per_s, t->at.ttft.p99, t->at.tpot.p99,
-                     t->at.e2e.p99);
+                     "TTFT p99 %s ms, TPOT p99 %s ms, E2E p99 %s ms.",
+                     r->n, t->at.req_per_s, vt_page_number(text[0], t->at.ttft.p99),
+                     vt_page_number(text[1], t->at.tpot.p99),
+                     vt_page_number(text[2], t->at.e2e.p99));
 }
 
 int tune_page(struct vt_buf *b, const struct opt_args *a, const struct tune_job *j,

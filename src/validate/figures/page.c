@@ -152,6 +152,7 @@ static int put_bars(struct vt_buf *b, const struct fig_set *s,
     double at[FIG_MAX_SIMS], v[VT_COUNT(metric)][FIG_MAX_SIMS];
     struct vt_plot_series series[VT_COUNT(metric)];
     const char *name[FIG_MAX_SIMS];
+    double lowest = 1; /* where bars begin: a power of ten below all of them */
     int rc = VT_OK;
 
     for (size_t m = 0; m < VT_COUNT(metric); m++) {
@@ -160,6 +161,8 @@ static int put_bars(struct vt_buf *b, const struct fig_set *s,
 
             rc = take_values(&x, &r, "", sims->of[k].name, metric[m], err);
             v[m][k] = x.n > 0 ? values_quantile(&x, 50) : NAN;
+            while (v[m][k] > 0 && v[m][k] <= lowest && lowest > 1e-6)
+                lowest /= 10;
             at[k] = (double)k;
             name[k] = sims->of[k].display;
             free(x.v);
@@ -174,7 +177,11 @@ static int put_bars(struct vt_buf *b, const struct fig_set *s,
                             .title = "Error of each simulator, median over experiments",
                             .note = "Shorter is nearer to what was measured; the scale "
                                     "is logarithmic.",
-                            .x = {.label = "MAPE", .unit = "%", .log = true},
+                            .x = {.label = "MAPE",
+                                  .unit = "%",
+                                  .log = true,
+                                  .has_min = true,
+                                  .min = lowest},
                             .y = {.category = name, .n_categories = sims->n},
                             .series = series,
                             .n = VT_COUNT(metric),
@@ -202,11 +209,15 @@ static int put_answer(struct vt_buf *b, const struct fig_set *s,
         }
         free(x.v);
     }
-    if (best)
+    if (best && sims->n > 1)
         snprintf(text, sizeof(text),
                  "Of %zu simulators %s is nearest to reality: its mean E2E is off by "
                  "%.3g %% (median over experiments).",
                  sims->n, best, least);
+    else if (best)
+        snprintf(text, sizeof(text),
+                 "The mean E2E of %s is off by %.3g %% (median over experiments).",
+                 best, least);
     vt_page_answer(b, text,
                    &(struct vt_page_trust){
                        .basis = "simulated against measured",

@@ -22,13 +22,13 @@ PAGES = {
                "--max-model-len", "8192", "--report", "fleet.html"],
               ["queues", "lanes-running", "lanes-kv", "preempted"]),
     "compared": (["simulate", "--quiet", "--trace", "one/requests.jsonl", "--compare", "--report", "compared.html"],
-                 ["cdf-ttft_ms", "in-flight"]),
+                 ["cdf-ttft_ms", "queues", "both-in-flight"]),
     "capacity": (["capacity", *SHORT, "--once", "--seeds", "1", "--tolerance", "0.2", "--report", "capacity.html"],
                  ["load-ttft", "load-tpot", "load-itl", "load-output"]),
     "tune": (["tune", *SHORT, "--max-num-seqs", "8,64", "--max-num-batched-tokens", "2048,8192", "--report", "tune.html"],
              ["pareto"]),
     "compare": (["compare", "one", "two", "--report", "compare.html"],
-                ["differences", "cdf-ttft_ms", "queues"]),
+                ["differences", "cdf-ttft_ms", "both-queues"]),
     "validate": (["validate", "--quiet", "--data-dir", str(TRUTH), "--output-dir", "results", "--clock", "client",
                   "--max-requests", "12", "--adapters", "vtwin-step", "--report", "validate.html"],
                  ["mape"]),
@@ -84,6 +84,8 @@ class Pages(unittest.TestCase):
         _, charts = PAGES[kind]
         self.assertLess(path.stat().st_size, MOST_BYTES)
         page = self.browser.open(path)
+        ids = page.eval("[...document.querySelectorAll('[id]')].map(e => e.id).sort().join(' ')").split()
+        self.assertEqual(len(ids), len(set(ids)), ids)
         self.use(page, charts[0])
         for name, width in browser.WIDTHS.items():
             page.resize(width)
