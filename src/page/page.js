@@ -259,7 +259,7 @@ function chart(box, first) {
 		svg(g, "path", {d: parts.map(t => t.d).join(""), class: "line " + s.colour + (s.dash ? " dash" : "")});
 	}
 
-	/* Shapes differ as well as colours. */
+	/* Shapes differ, too. */
 	function dot(g, x, y, s, r) {
 		const a = r * 1.25, p = px(x), q = px(y - a), name = "dot " + s.colour;
 		const d = [0, `M${px(x - r)} ${px(y - r)}h${2 * r}v${2 * r}h${-2 * r}z`, `M${p} ${q}l${a} ${1.9 * a}h${-2 * a}z`,
