@@ -90,6 +90,7 @@ static int cloud_make(struct cloud *c, struct vt_arena *a, const struct vt_learn
                       enum vt_learn_part part, size_t stat, struct vt_err *err)
 {
     static const size_t of[] = {0, VT_N_PARTS - 1}; /* mean and p99 */
+    int rc;
 
     c->x = vt_arena_alloc(a, 2 * l->n * sizeof(*c->x) + 1);
     c->y = vt_arena_alloc(a, 2 * l->n * sizeof(*c->y) + 1);
@@ -109,8 +110,9 @@ static int cloud_make(struct cloud *c, struct vt_arena *a, const struct vt_learn
                            vt_stat_rows[stat].label, vt_parts[of[k]].key);
             c->x[c->n] = x;
             c->y[c->n] = y;
-            if (vt_arena_text(a, text, &c->text[c->n], err) != VT_OK)
-                return err->code;
+            rc = vt_arena_text(a, text, &c->text[c->n], err);
+            if (rc != VT_OK)
+                return rc;
             c->n++;
         }
     return VT_OK;

@@ -90,8 +90,9 @@ struct job {
 
 /* A part of the rows: of one capture, of all of one model or GPU, of a block of time.
  */
+enum pick_by { ALL, CAPTURE, MODEL, GPU, BLOCK, HELD };
 struct pick {
-    enum { ALL, CAPTURE, MODEL, GPU, BLOCK, HELD } by;
+    enum pick_by by;
     size_t which;
     bool without; /* all others */
 };
@@ -263,7 +264,7 @@ static struct vt_score score_rows(const struct job *j, const struct pick *p,
  * ---------------------------------------------------------- */
 
 /* Whether the capture is the first of its model or GPU. */
-static bool is_first(const struct vt_regress_data *d, size_t i, int by)
+static bool is_first(const struct vt_regress_data *d, size_t i, enum pick_by by)
 {
     for (size_t k = 0; k < i; k++)
         if (by == CAPTURE ? false
@@ -273,7 +274,7 @@ static bool is_first(const struct vt_regress_data *d, size_t i, int by)
     return true;
 }
 
-static void leave_out(const struct job *j, int by, struct moments *m,
+static void leave_out(const struct job *j, enum pick_by by, struct moments *m,
                       struct vt_regress *r)
 {
     static const char *const kinds[] = {
