@@ -431,8 +431,7 @@ static int draw_curve(const struct capacity_job *j, const char *path,
     char title[256];
     int rc = make_curve(j, &curve, err);
 
-    (void)snprintf(title, sizeof(title), "%s, %s", j->spec.trial.workload,
-                   j->one.engine.timed_by);
+    engine_caption(title, sizeof(title), &j->one.engine, j->spec.trial.workload);
     curve.title = title;
     if (rc == VT_OK)
         rc = vt_load_curve_draw(&curve, path, err);

@@ -135,6 +135,10 @@ int engine_trust(struct engine_job *j, const struct vt_site *site,
 /* Puts into the site what its settings are timed by. Borrows *q: engine_estimate(). */
 void engine_time_site(struct vt_site *site, const struct engine_job *j,
                       const struct engine_options *o, struct vt_estimate_query *q);
+/* "qwen3-8b-h200, chat; simulated, basis measured, E2E within 6 %": what stands under a
+ * picture's heading. */
+void engine_caption(char *out, size_t size, const struct engine_job *j,
+                    const char *workload);
 /* Whether there is something to say: not of a model that is given inline. */
 bool engine_tells_trust(const struct engine_job *j);
 /* What of it is outside, for vt_outside_json(). */

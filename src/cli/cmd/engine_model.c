@@ -3,6 +3,7 @@
 #include "cli/cmd/engine.h"
 #include "cli/cmd/fit.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -271,6 +272,21 @@ int engine_trust(struct engine_job *j, const struct vt_site *site,
     if (site->profile)
         widen(&j->trust, &own);
     return VT_OK;
+}
+
+void engine_caption(char *out, size_t size, const struct engine_job *j,
+                    const char *workload)
+{
+    const struct vt_basis *b = &j->trust;
+    size_t n = (size_t)snprintf(out, size, "%.80s, %.80s", j->timed_by, workload);
+
+    if (b->kind == VT_BASIS_UNKNOWN || n >= size)
+        return;
+    n += (size_t)snprintf(out + n, size - n, "; simulated, basis %s",
+                          vt_basis_names[b->kind]);
+    if (n < size && b->has_expected && !isnan(b->expected[VT_TRUST_E2E]))
+        (void)snprintf(out + n, size - n, ", E2E within %.0f %%",
+                       b->expected[VT_TRUST_E2E]);
 }
 
 bool engine_tells_trust(const struct engine_job *j)

@@ -124,8 +124,7 @@ static int write_files(const struct tune_job *j, const struct vt_tune_result *r,
         (logs && (rc = write_logs(j, r, dir, err))))
         return rc;
     snprintf(path, sizeof(path), "%.4000s/pareto.png", dir);
-    snprintf(title, sizeof(title), "%.100s, %.100s", j->engine.timed_by,
-             j->spec.workload);
+    engine_caption(title, sizeof(title), &j->engine, j->spec.workload);
     rc = vt_tune_plot(&j->spec, r, title, cli_scratch(), path, err);
     return excuse_picture(rc, "pareto.png", err);
 }
