@@ -89,7 +89,9 @@ int vt_load_curve_page(struct vt_buf *b, const struct vt_load_curve *c,
         y[0][i] = c->point[i].output_tok_per_s;
     like.id = "load-output";
     like.title = "Output tokens per second against load";
-    like.note = "Where it no longer rises, more load only waits.";
+    like.note =
+        "Where it no longer rises, more load only waits. A run that was given up is "
+        "not shown.";
     like.y = (struct vt_plot_axis){.label = "output", .unit = "tok/s", .has_min = true};
     like.n_marks = 0;
     put_curve(b, c, &like, x, y, (const char *const[2]){"output", NULL});

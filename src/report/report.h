@@ -427,10 +427,10 @@ int vt_figures_page(const struct vt_figures *f, const struct vt_summary *summary
 
 /* Latency against load: what a sweep measured at each of its points. */
 struct vt_load_point {
-    double load;                     /* requests per second, or requests at a time */
-    double ttft[2], tpot[2], itl[2]; /* p50 and p99 in milliseconds; 0: none */
-    double req_per_s, output_tok_per_s;
-    bool saturated; /* the load asked for was not borne */
+    double load;                        /* requests per second, or requests at a time */
+    double ttft[2], tpot[2], itl[2];    /* p50 and p99 in milliseconds; 0: none */
+    double req_per_s, output_tok_per_s; /* the latter may be NAN: not known */
+    bool saturated;                     /* the load asked for was not borne */
 };
 enum vt_load_axis { VT_LOAD_BY_RATE, VT_LOAD_BY_SESSION_RATE, VT_LOAD_BY_CONCURRENCY };
 struct vt_load_curve {                 /* all borrowed */

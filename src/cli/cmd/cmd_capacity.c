@@ -417,7 +417,8 @@ static int make_curve(const struct capacity_job *j, struct vt_load_curve *curve,
             .tpot = {s->tpot.p50, s->tpot.p99},
             .itl = {s->itl.p50, s->itl.p99},
             .req_per_s = c->point[i].achieved,
-            .output_tok_per_s = s->output_tok_per_s,
+            /* Of a run that was given up only the lateness means something. */
+            .output_tok_per_s = c->point[i].passed > 0 ? s->output_tok_per_s : NAN,
             .saturated = c->point[i].saturated,
         };
     }

@@ -113,7 +113,7 @@ static void put_points(struct figure *g, size_t offset, struct span *y)
         const struct vt_load_point *p = &g->load->point[i];
         const double *v = (const void *)((const char *)p + offset);
 
-        if (!isfinite(p->load) || (y && !(*v > 0)))
+        if (!isfinite(p->load) || !isfinite(*v) || (y && !(*v > 0)))
             continue;
         figure_point(g, p->load, *v);
         if (y)
