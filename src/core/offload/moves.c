@@ -488,7 +488,7 @@ const struct vt_kv_moves *offload_plan(struct offload *o)
     *m = (struct vt_kv_moves){
         .load = o->out,
         .n_load = (uint32_t)o->n_load,
-        .store = o->out + o->n_load,
+        .store = o->n_store > 0 ? o->out + o->n_load : NULL,
         .n_store = (uint32_t)o->n_store,
         .flush = o->flush,
         .n_flush = (uint32_t)o->n_flush,

@@ -180,7 +180,8 @@ uint32_t queue_list(const struct vt_sched *s, uint32_t *slots, uint32_t max)
 
     if (s->waiting.by_priority && s->rules.aside_is_waiting) {
         sort_slots(s, slots, apart);
-        sort_slots(s, slots + apart, n - apart);
+        if (n > apart) /* slots is NULL where nobody is asked for */
+            sort_slots(s, slots + apart, n - apart);
     } else if (s->waiting.by_priority) {
         sort_slots(s, slots, n);
     }

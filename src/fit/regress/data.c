@@ -166,10 +166,14 @@ static int by_key(const void *pa, const void *pb)
 static int find_stalls(struct vt_regress_data *d, const struct regress_capture *c,
                        struct vt_err *err)
 {
-    struct regress_row *row = d->table[VT_REGRESS_STEP].row + c->first[VT_REGRESS_STEP];
     size_t n = c->n[VT_REGRESS_STEP], kept = 0;
-    struct like *like = malloc((n + 1) * sizeof(*like));
+    struct regress_row *row;
+    struct like *like;
 
+    if (n == 0)
+        return VT_OK;
+    row = d->table[VT_REGRESS_STEP].row + c->first[VT_REGRESS_STEP];
+    like = malloc((n + 1) * sizeof(*like));
     if (!like)
         return vt_nomem(err);
     for (size_t i = 0; i < n; i++)
