@@ -107,20 +107,25 @@ class Steps(PlayTest):
         streams = await asyncio.gather(*(
             self.http.stream_complete(headers={"X-Request-Id": row["id"]}, max_tokens=1000,
                                       return_token_ids=True) for row in self.rows))
-        first, gaps, whole = [], {}, []  # seconds beside the record; gaps by length
+        # Seconds beside the record. A busy machine delays what a client reads, now here, now
+        # there, and never hastens it: the least delay of a part is the engine's own.
+        starts, drifts, gaps = [], [], {}
         for s, row in zip(streams, self.rows):
             self.assertEqual(s.tokens, row["output_token_ids"])
             self.assertEqual(s.finish, row["finish_reason"])
             self.assertEqual(s.sizes, [1, *row["itl_tokens"]])
-            first.append(s.ttft - row["ttft_ms"] / 1e3)
+            late = [sum(s.gaps[:i]) + s.ttft - (sum(row["itl_ms"][:i]) + row["ttft_ms"]) / 1e3
+                    for i in range(len(s.sizes))]
+            part = len(late) // 4
+            starts.append(min(late[:part]))
+            drifts.append(min(late[-part:]) - starts[-1])
             for gap, was in zip(s.gaps, row["itl_ms"]):
                 gaps.setdefault(was, []).append(gap - was / 1e3)
-            whole.append(sum(s.gaps) - sum(row["itl_ms"]) / 1e3)
         for was, off in gaps.items():
-            self.assertAlmostEqual(statistics.mean(off), 0, delta=0.005, msg=f"{was} ms")
-        self.assertAlmostEqual(statistics.median(whole), 0, delta=0.01)
-        self.assertGreater(min(first), 0)
-        self.assertLess(statistics.median(first), 0.03)
+            self.assertAlmostEqual(statistics.median(off), 0, delta=0.005, msg=f"{was} ms")
+        self.assertAlmostEqual(statistics.median(drifts), 0, delta=0.01)
+        self.assertGreater(min(starts), 0)
+        self.assertLess(statistics.median(starts), 0.03)
 
 
 class Dataset(PlayTest):
