@@ -12,7 +12,7 @@
 enum { FIRST_LINE_MS = 1000, REDRAW_MS = 200, LINE_MS = 2000 };
 
 static struct {
-    bool on, terminal;
+    bool on, terminal, bare;
     bool shown;              /* something is there to erase */
     vt_ns began_ns, told_ns; /* wall clock; told 0: nothing yet */
     const char *counted;     /* what is being counted; borrowed */
@@ -25,6 +25,16 @@ void cli_progress_begin(bool asked, bool quiet)
     line.terminal = isatty(STDERR_FILENO) != 0;
     line.on = asked || (line.terminal && !quiet);
     line.began_ns = line.on ? vt_wall_ns() : 0;
+}
+
+void cli_progress_bare(void)
+{
+    line.bare = true;
+}
+
+double cli_progress_passed(void)
+{
+    return (double)(vt_wall_ns() - line.began_ns) / 1e9;
 }
 
 bool cli_progress_due(void)
@@ -42,7 +52,7 @@ bool cli_progress_due(void)
 static void VT_PRINTF(1, 0) show(const char *fmt, va_list args)
 {
     line.told_ns = vt_wall_ns();
-    fputs(line.terminal ? "\r\033[K" : "vtwin: ", stderr);
+    fputs(line.terminal ? "\r\033[K" : line.bare ? "" : "vtwin: ", stderr);
     vfprintf(stderr, fmt, args);
     if (!line.terminal)
         fputc('\n', stderr);

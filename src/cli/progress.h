@@ -12,7 +12,9 @@
     OPT_FLAG(f, "progress", "say what is being done, on a terminal or not")
 
 void cli_progress_begin(bool asked, bool quiet);
-bool cli_progress_due(void); /* whether the next one would be shown */
+void cli_progress_bare(void);     /* lines elsewhere do not begin with "vtwin: " */
+double cli_progress_passed(void); /* seconds since the beginning */
+bool cli_progress_due(void);      /* whether the next one would be shown */
 void cli_progress(const char *fmt, ...) VT_PRINTF(1, 2);
 /* At once, before something that can't say how far it is. */
 void cli_progress_now(const char *fmt, ...) VT_PRINTF(1, 2);

@@ -198,8 +198,7 @@ static int probe_rate(struct probes *p, double rate, const struct effort *e, boo
     size_t at;
     int rc = probes_add(p, &rate, 1, e, err);
 
-    if (rc == VT_OK && probe_of(p, rate, &at))
-        *pass = most_pass(p, at);
+    *pass = rc == VT_OK && probe_of(p, rate, &at) && most_pass(p, at);
     return rc;
 }
 
@@ -345,7 +344,7 @@ static int bracket_seeds(struct probes *p, double low, double high,
 {
     enum { MOST = 3 };
     double step = 1 + p->spec->tolerance;
-    bool any = false;
+    bool any;
     size_t at;
     int rc = VT_OK;
 

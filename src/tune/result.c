@@ -119,47 +119,24 @@ double result_throughput(const struct vt_tune_spec *spec, const struct vt_tuned 
     return spec->goal == VT_TUNE_CAPACITY ? t->rate : t->at.req_per_s;
 }
 
-/* In the order in which a limit is looked for. */
-static const struct {
-    const char *name;
-    size_t limit, stat;
-} latencies[] = {
-    {"E2E p99", offsetof(struct vt_slo, e2e_p99), offsetof(struct vt_summary, e2e)},
-    {"TTFT p99", offsetof(struct vt_slo, ttft_p99), offsetof(struct vt_summary, ttft)},
-    {"TPOT p99", offsetof(struct vt_slo, tpot_p99), offsetof(struct vt_summary, tpot)},
-    {"ITL p99", offsetof(struct vt_slo, itl_p99), offsetof(struct vt_summary, itl)},
-};
-
 double result_latency(const struct vt_tuned *t, const char *name)
 {
-    size_t i = 0;
-
-    while (i + 1 < VT_COUNT(latencies) && strcmp(latencies[i].name, name) != 0)
-        i++;
-    return ((const struct vt_stat *)(const void *)((const char *)&t->at +
-                                                   latencies[i].stat))
-        ->p99;
+    return vt_slo_value(&t->at, vt_slo_find(name));
 }
 
 const char *vt_tune_latency(const struct vt_tune_spec *spec,
                             const struct vt_tune_result *r, double *limit)
 {
-    const char *binding = r->best < r->n ? r->tuned[r->best].binding : "";
-    size_t found = 0;
+    static const size_t order[] = {VT_SLO_E2E, VT_SLO_TTFT, VT_SLO_TPOT, VT_SLO_ITL};
+    size_t found = vt_slo_find(r->best < r->n ? r->tuned[r->best].binding : "");
 
-    for (size_t i = VT_COUNT(latencies); i-- > 0;) {
-        double own = *(const double *)(const void *)((const char *)&spec->slo +
-                                                     latencies[i].limit);
-
-        if (own > 0)
-            found = i;
-    }
-    for (size_t i = 0; i < VT_COUNT(latencies); i++)
-        if (strcmp(latencies[i].name, binding) == 0)
-            found = i;
-    *limit = *(const double *)(const void *)((const char *)&spec->slo +
-                                             latencies[found].limit);
-    return latencies[found].name;
+    for (size_t i = 0; i < VT_COUNT(order) && found == VT_SLO_LIMITS; i++)
+        if (vt_slo_at(&spec->slo, order[i]) > 0)
+            found = order[i];
+    if (found == VT_SLO_LIMITS)
+        found = VT_SLO_E2E;
+    *limit = vt_slo_at(&spec->slo, found);
+    return vt_slo_rows[found].name;
 }
 
 struct ranked {

@@ -125,7 +125,7 @@ const char *vt_tune_why(char *out, size_t size, const struct vt_slo *slo,
 
     if (name && share > 1)
         snprintf(out, size, "%s is %.4g ms at %.4g req/s, %.2g times its limit", name,
-                 share * vt_slo_limit(slo, name), t->failed_rate, share);
+                 share * vt_slo_at(slo, vt_slo_find(name)), t->failed_rate, share);
     else
         snprintf(out, size, "above %s at every rate", t->binding);
     return out;

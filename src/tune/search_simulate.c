@@ -12,7 +12,7 @@ struct watch {
 static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
 {
     struct watch *w = user;
-    const char *broken = watch_add(&w->limits, s);
+    const char *broken = watch_add(&w->limits, s, served_e2e(s));
 
     if (!broken || !w->stop_early)
         return VT_OK;

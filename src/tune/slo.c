@@ -1,63 +1,74 @@
 /* slo.c - limits, and who breaks them. */
 #include <string.h>
 
-#include "tune/tune.h"
+#include "tune/trial.h"
 
-struct limit {
-    const char *name;
-    double share; /* of the limit that is used; 0: there is none */
+const struct vt_slo_row vt_slo_rows[VT_SLO_LIMITS] = {
+    [VT_SLO_TTFT] = {"TTFT p99", "ttft_p99", offsetof(struct vt_slo, ttft_p99),
+                     offsetof(struct vt_summary, ttft)},
+    [VT_SLO_TPOT] = {"TPOT p99", "tpot_p99", offsetof(struct vt_slo, tpot_p99),
+                     offsetof(struct vt_summary, tpot)},
+    [VT_SLO_ITL] = {"ITL p99", "itl_p99", offsetof(struct vt_slo, itl_p99),
+                    offsetof(struct vt_summary, itl)},
+    [VT_SLO_E2E] = {"E2E p99", "e2e_p99", offsetof(struct vt_slo, e2e_p99),
+                    offsetof(struct vt_summary, e2e)},
 };
 
-enum { N_LIMITS = 4 };
-
-static void judge_limits(struct limit out[N_LIMITS], const struct vt_slo *slo,
-                         const struct vt_summary *s)
+double *vt_slo_limit(struct vt_slo *slo, size_t row)
 {
-    const struct {
-        const char *name;
-        double limit, value;
-    } row[N_LIMITS] = {
-        {"TTFT p99", slo->ttft_p99, s->ttft.p99},
-        {"TPOT p99", slo->tpot_p99, s->tpot.p99},
-        {"ITL p99", slo->itl_p99, s->itl.p99},
-        {"E2E p99", slo->e2e_p99, s->e2e.p99},
-    };
-
-    for (size_t i = 0; i < N_LIMITS; i++)
-        out[i] = (struct limit){row[i].name,
-                                row[i].limit > 0 ? row[i].value / row[i].limit : 0};
+    return (double *)(void *)((char *)slo + vt_slo_rows[row].limit);
 }
 
-double vt_slo_limit(const struct vt_slo *slo, const char *name)
+double vt_slo_at(const struct vt_slo *slo, size_t row)
 {
-    const struct {
-        const char *name;
-        double limit;
-    } row[N_LIMITS] = {
-        {"TTFT p99", slo->ttft_p99},
-        {"TPOT p99", slo->tpot_p99},
-        {"ITL p99", slo->itl_p99},
-        {"E2E p99", slo->e2e_p99},
-    };
+    const char *at = (const char *)slo;
 
-    for (size_t i = 0; name && i < N_LIMITS; i++)
-        if (strcmp(row[i].name, name) == 0)
-            return row[i].limit;
-    return 0;
+    return row < VT_SLO_LIMITS
+               ? *(const double *)(const void *)(at + vt_slo_rows[row].limit)
+               : 0;
+}
+
+double vt_slo_value(const struct vt_summary *s, size_t row)
+{
+    return ((const struct vt_stat *)(const void *)((const char *)s +
+                                                   vt_slo_rows[row].stat))
+        ->p99;
+}
+
+size_t vt_slo_find(const char *name)
+{
+    size_t i = 0;
+
+    while (i < VT_SLO_LIMITS && (!name || strcmp(vt_slo_rows[i].name, name) != 0))
+        i++;
+    return i;
+}
+
+/* Of the limit, how much is used; 0: there is none. */
+static double share_of(const struct vt_slo *slo, const struct vt_summary *s, size_t row)
+{
+    double limit = vt_slo_at(slo, row);
+
+    return limit > 0 ? vt_slo_value(s, row) / limit : 0;
 }
 
 const char *vt_slo_nearest(const struct vt_slo *slo, const struct vt_summary *s,
                            double *by)
 {
-    struct limit limit[N_LIMITS], worst = {0};
+    const char *name = NULL;
+    double most = 0;
 
-    judge_limits(limit, slo, s);
-    for (size_t i = 0; i < N_LIMITS; i++)
-        if (limit[i].share > worst.share)
-            worst = limit[i];
+    for (size_t i = 0; i < VT_SLO_LIMITS; i++) {
+        double share = share_of(slo, s, i);
+
+        if (share > most) {
+            most = share;
+            name = vt_slo_rows[i].name;
+        }
+    }
     if (by)
-        *by = worst.share;
-    return worst.name;
+        *by = most;
+    return name;
 }
 
 const char *vt_slo_broken(const struct vt_slo *slo, const struct vt_summary *s,
@@ -74,32 +85,35 @@ const char *vt_slo_broken(const struct vt_slo *slo, const struct vt_summary *s,
 void vt_slo_all_broken(char *out, size_t size, const struct vt_slo *slo,
                        const struct vt_summary *s)
 {
-    struct limit limit[N_LIMITS];
     size_t len = 0;
 
-    judge_limits(limit, slo, s);
     *out = '\0';
-    for (size_t i = 0; i < N_LIMITS && len < size; i++)
-        if (limit[i].share > 1)
+    for (size_t i = 0; i < VT_SLO_LIMITS && len < size; i++)
+        if (share_of(slo, s, i) > 1)
             len += (size_t)snprintf(out + len, size - len, "%s%s", len > 0 ? ", " : "",
-                                    limit[i].name);
+                                    vt_slo_rows[i].name);
+}
+
+bool slo_means_kept(const struct vt_slo *slo, vt_ns ttft_ns, vt_ns e2e_ns,
+                    uint32_t output_tokens)
+{
+    double ttft = (double)ttft_ns / 1e6, e2e = (double)e2e_ns / 1e6;
+    double tpot = output_tokens > 1 ? (e2e - ttft) / (output_tokens - 1) : 0;
+
+    return (!(slo->ttft_p99 > 0) || ttft <= slo->ttft_p99) &&
+           (!(slo->tpot_p99 > 0) || tpot <= slo->tpot_p99) &&
+           (!(slo->e2e_p99 > 0) || e2e <= slo->e2e_p99);
 }
 
 bool vt_slo_keeps(const struct vt_slo *slo, const struct vt_served *s)
 {
-    double ttft = (double)s->ttft_ns / 1e6, decode = 0, e2e;
+    vt_ns e2e = s->ttft_ns;
     uint32_t late = 0;
 
     for (uint32_t i = 0; i < s->n_gaps; i++) {
-        double gap = (double)s->gap[i] / 1e6;
-
-        decode += gap;
-        late += slo->itl_p99 > 0 && gap > slo->itl_p99;
+        e2e += s->gap[i];
+        late += slo->itl_p99 > 0 && (double)s->gap[i] / 1e6 > slo->itl_p99;
     }
-    e2e = ttft + decode;
-    if ((slo->ttft_p99 > 0 && ttft > slo->ttft_p99) ||
-        (slo->e2e_p99 > 0 && e2e > slo->e2e_p99) || late > s->n_gaps / 100)
-        return false;
-    return !(slo->tpot_p99 > 0) || s->output_tokens < 2 ||
-           decode / (s->output_tokens - 1) <= slo->tpot_p99;
+    return late <= s->n_gaps / 100 &&
+           slo_means_kept(slo, s->ttft_ns, e2e, s->output_tokens);
 }

@@ -136,16 +136,6 @@ static void time_of(struct vt_timing *t, const struct vt_load_record *q, bool he
         t->output_tokens = 2;
 }
 
-static bool is_good(const struct vt_slo *slo, const struct vt_timing *t)
-{
-    double ttft = (double)t->ttft_ns / 1e6, e2e = (double)t->e2e_ns / 1e6;
-    double tpot = t->output_tokens > 1 ? (e2e - ttft) / (t->output_tokens - 1) : 0;
-
-    return (!(slo->ttft_p99 > 0) || ttft <= slo->ttft_p99) &&
-           (!(slo->tpot_p99 > 0) || tpot <= slo->tpot_p99) &&
-           (!(slo->e2e_p99 > 0) || e2e <= slo->e2e_p99);
-}
-
 int target_summary(struct vt_summary *s, const struct vt_load_records *r, bool held,
                    const struct vt_slo *slo, uint64_t *good, struct vt_err *err)
 {
@@ -158,7 +148,7 @@ int target_summary(struct vt_summary *s, const struct vt_load_records *r, bool h
         struct vt_timing t;
 
         time_of(&t, q, held, r->end);
-        *good += is_good(slo, &t) ? 1 : 0;
+        *good += slo_means_kept(slo, t.ttft_ns, t.e2e_ns, t.output_tokens);
         rc = vt_timings_add(all, &t, err);
         for (uint32_t k = 1; rc == VT_OK && k < q->n_stamps; k++)
             rc = vt_timings_gap(all, q->stamp[k] - q->stamp[k - 1], 1, err);

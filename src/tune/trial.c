@@ -57,13 +57,14 @@ static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
 {
     struct run_watch *w = user;
     vt_ns due = s->req->arrival_ns; /* whom the client keeps is behind as well */
+    vt_ns e2e = served_e2e(s);
     const char *broken = NULL;
 
     w->served++;
-    w->last = s->arrival_ns + served_e2e(s);
+    w->last = s->arrival_ns + e2e;
     backlog_add(&w->backlog, due, w->last);
     if (w->gives_up && due >= w->from && due < w->until)
-        broken = watch_add(&w->limits, s);
+        broken = watch_add(&w->limits, s, e2e);
     if (!broken)
         return VT_OK;
     w->hopeless = broken;

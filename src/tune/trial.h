@@ -54,16 +54,20 @@ double backlog_rate(const struct backlog *b, double rate); /* that was borne */
 /* The p99 of n samples lies between the two around place 0.99 (n - 1), counted from 0.
  * With the lower one and all behind it above the limit the p99 is, whatever is still to
  * come. */
-enum { WATCH_TTFT, WATCH_TPOT, WATCH_E2E, WATCHED };
 struct limit_watch {
-    vt_ns limit[WATCHED]; /* VT_NEVER: none */
-    uint64_t above[WATCHED];
+    vt_ns limit[VT_SLO_LIMITS]; /* VT_NEVER: none, or not to be known so early */
+    uint64_t above[VT_SLO_LIMITS];
     uint64_t enough; /* above a limit: the p99 is */
     uint64_t good;   /* requests that kept all */
 };
 void watch_start(struct limit_watch *w, const struct vt_slo *slo, size_t n);
-/* The limit that is broken by now, and stays so; NULL: none is. */
-const char *watch_add(struct limit_watch *w, const struct vt_served *s);
 vt_ns served_e2e(const struct vt_served *s);
+/* The limit that is broken by now, and stays so; NULL: none is. e2e_ns: served_e2e().
+ */
+const char *watch_add(struct limit_watch *w, const struct vt_served *s, vt_ns e2e_ns);
+
+/* Whether a request by itself keeps the limits of TTFT, TPOT and E2E. */
+bool slo_means_kept(const struct vt_slo *slo, vt_ns ttft_ns, vt_ns e2e_ns,
+                    uint32_t output_tokens);
 
 #endif

@@ -36,8 +36,6 @@ double backlog_rate(const struct backlog *b, double rate)
 
 /* ---- limits that are broken for certain ---------------------------------------- */
 
-static const char *const watched_names[WATCHED] = {"TTFT p99", "TPOT p99", "E2E p99"};
-
 static vt_ns limit_ns(double ms)
 {
     return ms > 0 && ms < 1e12 ? vt_ns_from_ms(ms) : VT_NEVER;
@@ -45,11 +43,10 @@ static vt_ns limit_ns(double ms)
 
 void watch_start(struct limit_watch *w, const struct vt_slo *slo, size_t n)
 {
-    *w = (struct limit_watch){
-        .limit = {limit_ns(slo->ttft_p99), limit_ns(slo->tpot_p99),
-                  limit_ns(slo->e2e_p99)},
-        .enough = n - (uint64_t)floor(0.99 * (double)(n - 1)),
-    };
+    *w = (struct limit_watch){.enough = n - (uint64_t)floor(0.99 * (double)(n - 1))};
+    for (size_t i = 0; i < VT_SLO_LIMITS; i++)
+        w->limit[i] = limit_ns(vt_slo_at(slo, i));
+    w->limit[VT_SLO_ITL] = VT_NEVER; /* its samples are gaps: how many is not known */
 }
 
 vt_ns served_e2e(const struct vt_served *s)
@@ -61,20 +58,20 @@ vt_ns served_e2e(const struct vt_served *s)
     return e2e;
 }
 
-const char *watch_add(struct limit_watch *w, const struct vt_served *s)
+const char *watch_add(struct limit_watch *w, const struct vt_served *s, vt_ns e2e_ns)
 {
-    vt_ns value[WATCHED] = {[WATCH_TTFT] = s->ttft_ns, [WATCH_E2E] = served_e2e(s)};
+    vt_ns value[VT_SLO_LIMITS] = {[VT_SLO_TTFT] = s->ttft_ns, [VT_SLO_E2E] = e2e_ns};
     const char *broken = NULL;
     bool good = true;
 
     if (s->output_tokens > 1)
-        value[WATCH_TPOT] = (value[WATCH_E2E] - s->ttft_ns) / (s->output_tokens - 1);
-    for (int i = 0; i < WATCHED; i++) {
+        value[VT_SLO_TPOT] = (e2e_ns - s->ttft_ns) / (s->output_tokens - 1);
+    for (int i = 0; i < VT_SLO_LIMITS; i++) {
         if (value[i] <= w->limit[i])
             continue;
         good = false;
         if (++w->above[i] >= w->enough && !broken)
-            broken = watched_names[i];
+            broken = vt_slo_rows[i].name;
     }
     w->good += good;
     return broken;

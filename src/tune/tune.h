@@ -16,6 +16,17 @@
 struct vt_slo { /* milliseconds; 0: no limit */
     double ttft_p99, tpot_p99, itl_p99, e2e_p99;
 };
+enum { VT_SLO_TTFT, VT_SLO_TPOT, VT_SLO_ITL, VT_SLO_E2E, VT_SLO_LIMITS };
+extern const struct vt_slo_row {
+    const char *name; /* "TTFT p99" */
+    const char *key;  /* "ttft_p99" */
+    size_t limit;     /* in vt_slo: a double */
+    size_t stat;      /* in vt_summary: a vt_stat */
+} vt_slo_rows[VT_SLO_LIMITS];
+double *vt_slo_limit(struct vt_slo *slo, size_t row);
+double vt_slo_at(const struct vt_slo *slo, size_t row);      /* 0: none, or no row */
+double vt_slo_value(const struct vt_summary *s, size_t row); /* what it is about */
+size_t vt_slo_find(const char *name); /* or NULL; VT_SLO_LIMITS: there is no such row */
 /* The limit that a summary comes nearest to, or breaks by most: "TPOT p99"; NULL: there
  * are no limits. *by: its value as a share of the limit (1.2: a fifth above it). */
 const char *vt_slo_nearest(const struct vt_slo *slo, const struct vt_summary *s,
@@ -26,8 +37,6 @@ const char *vt_slo_broken(const struct vt_slo *slo, const struct vt_summary *s,
 /* Whether one request keeps all of them by itself: its first token, its mean gap, all
  * but one in a hundred of its gaps, its whole. */
 bool vt_slo_keeps(const struct vt_slo *slo, const struct vt_served *s);
-/* By its name; 0: none. */
-double vt_slo_limit(const struct vt_slo *slo, const char *name);
 /* All that are broken: "TTFT p99, E2E p99"; "" if none is. */
 void vt_slo_all_broken(char *out, size_t size, const struct vt_slo *slo,
                        const struct vt_summary *s);

@@ -4,6 +4,7 @@
 #include "cli/cmd/pages.h"
 #include "cli/cmd/simulate.h"
 #include "cli/cmd/trial.h"
+#include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/signals.h"
 #include "live/live.h"
@@ -41,7 +42,6 @@ struct capacity_job {
     struct target_job target;
     struct vt_capacity_spec spec;
     struct vt_capacity found;
-    struct trial_progress progress;
     double simulated; /* requests, so far */
 };
 
@@ -84,17 +84,16 @@ out:
 static void tell_progress(void *user, double rate, uint32_t runs, uint32_t requests)
 {
     struct capacity_job *j = user;
-    double seconds = trial_progress_due(&j->progress), more = (double)runs * requests;
+    double seconds = cli_progress_passed(), more = (double)runs * requests;
 
-    if (seconds > 0 && j->simulated > 0)
-        trial_progress_say(&j->progress,
-                           "%.4g req/s: %u run%s of %u requests, about %.1f s; %.0f "
-                           "requests simulated in %.1f s",
-                           rate, runs, runs == 1 ? "" : "s", requests,
-                           more / j->simulated * seconds, j->simulated, seconds);
-    else if (seconds > 0)
-        trial_progress_say(&j->progress, "%.4g req/s: %u run%s; %.1f s so far", rate,
-                           runs, runs == 1 ? "" : "s", seconds);
+    if (j->simulated > 0)
+        cli_progress("%.4g req/s: %u run%s of %u requests, about %.1f s; %.0f "
+                     "requests simulated in %.1f s",
+                     rate, runs, runs == 1 ? "" : "s", requests,
+                     more / j->simulated * seconds, j->simulated, seconds);
+    else
+        cli_progress("%.4g req/s: %u run%s; %.1f s so far", rate, runs,
+                     runs == 1 ? "" : "s", seconds);
     j->simulated += more;
 }
 
@@ -221,7 +220,7 @@ static void put_length(struct vt_buf *b, const struct vt_capacity *c, uint32_t r
 static void put_answer(struct vt_buf *b, const struct capacity_job *j)
 {
     const struct vt_capacity *c = &j->found;
-    double limit = vt_slo_limit(&j->spec.slo, c->binding);
+    double limit = vt_slo_at(&j->spec.slo, vt_slo_find(c->binding));
 
     if (!(c->rate > 0))
         return; /* the command's error says why */
@@ -246,7 +245,7 @@ static int tell_none(const struct capacity_job *j, struct vt_err *err)
     const struct vt_capacity *c = &j->found;
     const struct vt_capacity_point *p = NULL;
     const struct vt_slo *slo = &j->spec.slo;
-    double limit = vt_slo_limit(slo, c->binding), by = 0;
+    double limit = vt_slo_at(slo, vt_slo_find(c->binding)), by = 0;
 
     for (size_t i = c->n; i-- > 0;)
         if (c->point[i].rate <= c->failed)
@@ -557,11 +556,11 @@ static int find_capacity(const struct opt_args *a, struct vt_err *err)
     int rc;
 
     cli_signals_stop();
-    j.progress = trial_progress_start(&o->trial);
+    trial_progress_begin(&o->trial);
     rc = open_job(&j, a, err);
     if (rc == VT_OK)
         rc = vt_capacity_find(&j.found, &j.spec, err);
-    trial_progress_end(&j.progress);
+    cli_progress_end();
     if (rc != VT_OK) {
         if (cli_signal_caught())
             rc = tell_how_far(&j.found, err);

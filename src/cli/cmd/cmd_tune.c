@@ -1,6 +1,7 @@
 /* cmd_tune.c - vtwin tune: the engine settings that bear the most. */
 #include "cli/cmd/pages.h"
 #include "cli/cmd/tune.h"
+#include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/signals.h"
 #include "live/live.h"
@@ -93,7 +94,7 @@ static int tune(const struct opt_args *a, struct vt_err *err)
     rc = tune_job_open(&j, a, err);
     if (rc == VT_OK)
         rc = vt_tune(&r, &j.spec, err);
-    trial_progress_end(&j.progress);
+    cli_progress_end();
     if (rc != VT_OK && cli_signal_caught())
         rc = tell_how_far(&j.spec, &r, err);
     if (rc == VT_OK && r.best < r.n && !j.target.on) {

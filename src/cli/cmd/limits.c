@@ -1,50 +1,40 @@
 /* limits.c - latency limits on the command line, and how a run kept them. */
 #include "cli/cmd/limits.h"
 
-static const struct limit_name {
-    const char *name, *key, *shown;
-    size_t limit; /* in vt_slo */
-    size_t value; /* in vt_summary: its statistics */
-} names[] = {
-#define LIMIT(n, k, s, f) \
-    {n, k, s, offsetof(struct vt_slo, f##_p99), offsetof(struct vt_summary, f)}
-    LIMIT("ttft-p99", "ttft_p99", "TTFT p99", ttft),
-    LIMIT("tpot-p99", "tpot_p99", "TPOT p99", tpot),
-    LIMIT("itl-p99", "itl_p99", "ITL p99", itl),
-    LIMIT("e2e-p99", "e2e_p99", "E2E p99", e2e),
-    LIMIT("e2el-p99", NULL, NULL, e2e), /* vLLM's name */
-};
-
-static double limit_of(const struct vt_slo *slo, const struct limit_name *n)
-{
-    return *(const double *)(const void *)((const char *)slo + n->limit);
-}
-
-static double value_of(const struct vt_summary *s, const struct limit_name *n)
-{
-    return ((const struct vt_stat *)(const void *)((const char *)s + n->value))->p99;
-}
-
 /* ---- the flag --------------------------------------------------------------- */
+
+static bool is_key(const char *key, const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (text[i] != (key[i] == '_' ? '-' : key[i]))
+            return false;
+    return key[len] == '\0';
+}
+
+static size_t find_limit(const char *text, size_t len)
+{
+    size_t i = 0;
+
+    if (vt_is_text("e2el-p99", text, len)) /* vLLM's name */
+        return VT_SLO_E2E;
+    while (i < VT_SLO_LIMITS && !is_key(vt_slo_rows[i].key, text, len))
+        i++;
+    return i;
+}
 
 static int read_one(struct vt_slo *slo, const char *text, size_t len,
                     struct vt_err *err)
 {
-    size_t name = strcspn(text, "=,");
+    size_t name = strcspn(text, "=,"), i = find_limit(text, name);
+    char flag[64];
 
-    for (size_t i = 0; i < VT_COUNT(names) && name < len; i++) {
-        char flag[64];
-
-        if (!vt_is_text(names[i].name, text, name))
-            continue;
-        snprintf(flag, sizeof(flag), "--slo %s=", names[i].name);
-        return opt_limit(flag, text + name + 1, len - name - 1,
-                         (double *)(void *)((char *)slo + names[i].limit), err);
-    }
-    return vt_fail(err, VT_EINPUT,
-                   "--slo: '%.*s' is not ttft-p99=TIME, tpot-p99=TIME, itl-p99=TIME or "
-                   "e2e-p99=TIME",
-                   (int)len, text);
+    if (i == VT_SLO_LIMITS || name >= len)
+        return vt_fail(err, VT_EINPUT,
+                       "--slo: '%.*s' is not ttft-p99=TIME, tpot-p99=TIME, "
+                       "itl-p99=TIME or e2e-p99=TIME",
+                       (int)len, text);
+    snprintf(flag, sizeof(flag), "--slo %.*s=", (int)name, text);
+    return opt_limit(flag, text + name + 1, len - name - 1, vt_slo_limit(slo, i), err);
 }
 
 int limits_read(const struct opt_row *row, const char *text, void *field,
@@ -84,13 +74,13 @@ void limits_table(struct vt_buf *b, const struct vt_slo *slo,
     const char *between = "";
 
     vt_buf_str(b, "limits       ");
-    for (size_t i = 0; i < VT_COUNT(names); i++) {
-        double limit = limit_of(slo, &names[i]), got = value_of(k->run, &names[i]);
+    for (size_t i = 0; i < VT_SLO_LIMITS; i++) {
+        double limit = vt_slo_at(slo, i), got = vt_slo_value(k->run, i);
 
-        if (!names[i].shown || !(limit > 0))
+        if (!(limit > 0))
             continue;
-        vt_buf_printf(b, "%s%s %.1f of %g ms %s", between, names[i].shown, got, limit,
-                      got > limit ? "BROKEN" : "kept");
+        vt_buf_printf(b, "%s%s %.1f of %g ms %s", between, vt_slo_rows[i].name, got,
+                      limit, got > limit ? "BROKEN" : "kept");
         between = ", ";
     }
     vt_buf_printf(b, "\nattainment   %.2f %% of requests, goodput %.3f req/s\n",
@@ -101,9 +91,9 @@ void limits_json(struct vt_jw *w, const struct vt_slo *slo, const struct limits_
 {
     vt_jw_map(w, "slo");
     vt_jw_row(w, "limits_ms");
-    for (size_t i = 0; i < VT_COUNT(names); i++)
-        if (names[i].key && limit_of(slo, &names[i]) > 0)
-            vt_jw_f64(w, names[i].key, limit_of(slo, &names[i]));
+    for (size_t i = 0; i < VT_SLO_LIMITS; i++)
+        if (vt_slo_at(slo, i) > 0)
+            vt_jw_f64(w, vt_slo_rows[i].key, vt_slo_at(slo, i));
     vt_jw_end(w);
     vt_jw_bool(w, "kept", vt_slo_broken(slo, k->run, NULL) == NULL);
     vt_jw_f64(w, "attainment", share_kept(k));
@@ -116,9 +106,9 @@ int limits_check(const struct vt_slo *slo, const struct vt_summary *run,
 {
     const char *broken = vt_slo_broken(slo, run, NULL);
 
-    for (size_t i = 0; broken && i < VT_COUNT(names); i++)
-        if (names[i].shown && strcmp(names[i].shown, broken) == 0)
-            return vt_fail(err, VT_ECHECK, "%s is %.1f ms, above the limit of %g ms",
-                           broken, value_of(run, &names[i]), limit_of(slo, &names[i]));
-    return VT_OK;
+    if (!broken)
+        return VT_OK;
+    return vt_fail(err, VT_ECHECK, "%s is %.1f ms, above the limit of %g ms", broken,
+                   vt_slo_value(run, vt_slo_find(broken)),
+                   vt_slo_at(slo, vt_slo_find(broken)));
 }

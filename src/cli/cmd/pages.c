@@ -135,40 +135,30 @@ int pages_settings(struct vt_buf *b, const struct engine_job *e,
 
 /* ---- limits ------------------------------------------------------------ */
 
-static const struct limit_row {
-    const char *label;
-    size_t row; /* of vt_stat_rows */
-    size_t offset;
-} limit_rows[PAGES_LIMITS] = {
-    {"limit of TTFT p99", 0, offsetof(struct vt_slo, ttft_p99)},
-    {"limit of TPOT p99", 1, offsetof(struct vt_slo, tpot_p99)},
-    {"limit of ITL p99", 2, offsetof(struct vt_slo, itl_p99)},
-    {"limit of E2E p99", 3, offsetof(struct vt_slo, e2e_p99)},
-};
-
-static double limit_of(const struct vt_slo *slo, size_t i)
-{
-    const double *v = (const void *)((const char *)slo + limit_rows[i].offset);
-
-    return *v;
-}
-
 void pages_limits(struct vt_buf *b, const struct vt_slo *slo)
 {
-    for (size_t i = 0; i < PAGES_LIMITS; i++)
-        if (limit_of(slo, i) > 0)
-            vt_page_fact(b, limit_rows[i].label, "%g ms", limit_of(slo, i));
+    for (size_t i = 0; i < VT_SLO_LIMITS; i++) {
+        char label[32];
+
+        snprintf(label, sizeof(label), "limit of %s", vt_slo_rows[i].name);
+        if (vt_slo_at(slo, i) > 0)
+            vt_page_fact(b, label, "%g ms", vt_slo_at(slo, i));
+    }
 }
 
 void pages_lines(struct pages_lines *out, const struct vt_slo *slo)
 {
     out->n = 0;
-    for (size_t i = 0; i < PAGES_LIMITS; i++)
-        if (limit_of(slo, i) > 0) {
+    for (size_t i = 0; i < VT_SLO_LIMITS; i++)
+        if (vt_slo_at(slo, i) > 0) {
+            size_t row = 0;
+
+            while (vt_stat_rows[row].offset != vt_slo_rows[i].stat)
+                row++;
             snprintf(out->text[out->n], sizeof(out->text[0]), "limit of p99: %g ms",
-                     limit_of(slo, i));
-            out->line[out->n] = (struct vt_latency_limit){
-                limit_rows[i].row, limit_of(slo, i), out->text[out->n]};
+                     vt_slo_at(slo, i));
+            out->line[out->n] =
+                (struct vt_latency_limit){row, vt_slo_at(slo, i), out->text[out->n]};
             out->n++;
         }
 }

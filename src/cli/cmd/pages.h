@@ -31,10 +31,9 @@ int pages_settings(struct vt_buf *b, const struct engine_job *e,
 void pages_limits(struct vt_buf *b, const struct vt_slo *slo); /* facts */
 /* Limits as lines in charts of distributions; returns how many. Labels are in `text`.
  */
-enum { PAGES_LIMITS = 4 };
 struct pages_lines {
-    struct vt_latency_limit line[PAGES_LIMITS];
-    char text[PAGES_LIMITS][48];
+    struct vt_latency_limit line[VT_SLO_LIMITS];
+    char text[VT_SLO_LIMITS][48];
     size_t n;
 };
 void pages_lines(struct pages_lines *out, const struct vt_slo *slo);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cli/progress.h"
 #include "cli/ranks.h"
 #include "cli/signals.h"
 #include "live/live.h"
@@ -48,7 +49,7 @@ const struct opt_row trial_rows[] = {
              "a capacity of these requests as they are, not of the long run"),
     OPT_FLAG(json, "json", "print JSON instead of a table"),
     OPT_FLAG(quiet, "quiet", "no warnings, no word on how long it took"),
-    OPT_FLAG(progress, "progress", "say what is being done, on a terminal or not"),
+    PROGRESS_ROW(progress),
     {0},
 };
 
@@ -68,17 +69,10 @@ int trial_traffic(struct traffic *t, const struct opt_args *a,
 struct vt_slo trial_limits(const struct opt_args *a, const struct trial_options *o)
 {
     struct vt_slo slo = o->named.given ? o->named.at : o->slo;
-    const struct {
-        const double *single;
-        double *limit;
-    } row[] = {{&o->slo.ttft_p99, &slo.ttft_p99},
-               {&o->slo.tpot_p99, &slo.tpot_p99},
-               {&o->slo.itl_p99, &slo.itl_p99},
-               {&o->slo.e2e_p99, &slo.e2e_p99}};
 
-    for (size_t i = 0; i < VT_COUNT(row); i++)
-        if (opt_given(a, row[i].single))
-            *row[i].limit = *row[i].single;
+    for (size_t i = 0; i < VT_SLO_LIMITS; i++)
+        if (opt_given(a, (const char *)&o->slo + vt_slo_rows[i].limit))
+            *vt_slo_limit(&slo, i) = vt_slo_at(&o->slo, i);
     return slo;
 }
 
@@ -115,45 +109,10 @@ int target_open(struct target_job *t, const struct opt_args *a,
     return vt_within(err, vt_load_url_check(t->load.base_url, err), "--target");
 }
 
-enum { PROGRESS_FROM_MS = 1000, PROGRESS_EVERY_MS = 200 };
-
-struct trial_progress trial_progress_start(const struct trial_options *o)
+void trial_progress_begin(const struct trial_options *o)
 {
-    bool terminal = isatty(STDERR_FILENO);
-
-    return (struct trial_progress){.on = o->progress || (terminal && !o->quiet),
-                                   .lines = !terminal,
-                                   .began_ns = vt_wall_ns()};
-}
-
-double trial_progress_due(struct trial_progress *p)
-{
-    vt_ns now = p->on ? vt_wall_ns() : 0;
-
-    if (!p->on || now - p->began_ns < PROGRESS_FROM_MS * VT_MS ||
-        now - p->shown_ns < PROGRESS_EVERY_MS * VT_MS)
-        return 0;
-    p->shown_ns = now;
-    return (double)(now - p->began_ns) / 1e9;
-}
-
-void trial_progress_say(struct trial_progress *p, const char *fmt, ...)
-{
-    va_list args;
-
-    va_start(args, fmt);
-    fputs(p->lines ? "" : "\r\033[K", stderr);
-    vfprintf(stderr, fmt, args);
-    fputs(p->lines ? "\n" : "", stderr);
-    va_end(args);
-    p->shown = !p->lines;
-}
-
-void trial_progress_end(struct trial_progress *p)
-{
-    if (p->shown)
-        fputs("\r\033[K", stderr);
-    p->shown = false;
+    cli_progress_begin(o->progress, o->quiet);
+    cli_progress_bare();
 }
 
 void trial_tell_time(const struct trial_options *o, size_t n, const char *what,

@@ -45,18 +45,7 @@ int target_open(struct target_job *t, const struct opt_args *a,
                 const struct trial_options *o, const struct vt_slo *slo,
                 struct vt_err *err) VT_MUST_CHECK;
 
-/* What is being done, and how long it may take, on stderr: a line that rewrites itself
- * on a terminal, lines with --progress; from the first second on. */
-struct trial_progress {
-    bool on, lines;
-    bool shown; /* something is there to erase */
-    vt_ns began_ns, shown_ns;
-};
-struct trial_progress trial_progress_start(const struct trial_options *o);
-/* Seconds since the start where it is time for a word; 0: it is not. */
-double trial_progress_due(struct trial_progress *p);
-void trial_progress_say(struct trial_progress *p, const char *fmt, ...) VT_PRINTF(2, 3);
-void trial_progress_end(struct trial_progress *p);
+void trial_progress_begin(const struct trial_options *o); /* cli_progress_begin() */
 
 /* "12 trials in 0.35 s", if somebody looks. */
 void trial_tell_time(const struct trial_options *o, size_t n, const char *what,

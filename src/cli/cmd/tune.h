@@ -30,7 +30,6 @@ struct tune_job {
     struct traffic traffic;
     struct target_job target;
     struct vt_arena arena;
-    struct trial_progress progress;
 };
 /* End *j with tune_job_close() whatever happens. */
 int tune_job_open(struct tune_job *j, const struct opt_args *a,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cmd/tune.h"
+#include "cli/progress.h"
 #include "cli/ranks.h"
 
 /* ---- lists ----------------------------------------------------------- */
@@ -252,19 +253,16 @@ static int open_target(struct tune_job *j, const struct opt_args *a, struct vt_e
 static void tell_progress(void *user, size_t tried)
 {
     struct tune_job *j = user;
-    double seconds = trial_progress_due(&j->progress);
+    double seconds = cli_progress_passed();
     size_t all = vt_tune_space_size(&j->spec.space);
 
-    if (seconds > 0 && tried < all)
-        trial_progress_say(
-            &j->progress, "%zu of %zu configurations in %.1f s, %s %.0f s more", tried,
-            all, seconds, j->spec.search == VT_TUNE_SMART ? "at most" : "about",
-            seconds / (double)tried * (double)(all - tried));
-    else if (seconds > 0)
-        trial_progress_say(&j->progress,
-                           "%zu configurations in %.1f s; the best again, "
-                           "for longer",
-                           tried, seconds);
+    if (tried < all)
+        cli_progress("%zu of %zu configurations in %.1f s, %s %.0f s more", tried, all,
+                     seconds, j->spec.search == VT_TUNE_SMART ? "at most" : "about",
+                     seconds / (double)tried * (double)(all - tried));
+    else
+        cli_progress("%zu configurations in %.1f s; the best again, for longer", tried,
+                     seconds);
 }
 
 /* As auto_tune finds it: downwards from 0.98 until the largest setting starts. */
@@ -327,7 +325,7 @@ int tune_job_open(struct tune_job *j, const struct opt_args *a, struct vt_err *e
     if (opt_given(a, &o->engine.config.enable_prefix_caching) &&
         !opt_given(a, &o->axis[VT_AXIS_CACHING]))
         s->value[VT_AXIS_CACHING][0] = o->engine.config.enable_prefix_caching;
-    j->progress = trial_progress_start(&o->trial);
+    trial_progress_begin(&o->trial);
     j->spec.progress = tell_progress;
     j->spec.user = j;
     if ((rc = split_routings(j, o->routing, err)) || (rc = open_site(j, a, err)))
