@@ -60,8 +60,7 @@ int vt_source_of(struct vt_source *s, const struct vt_profile *p,
                          &s->tp, err)) ||
         (rc = vt_get_str(p->engine, "kv_cache_dtype", VT_OPTIONAL, &dtype, err)))
         return rc;
-    if (dtype && strncmp(dtype, "fp8", 3) == 0)
-        s->kv_bytes = 1;
+    s->kv_bytes = vt_kv_dtype_bytes(dtype);
     (void)snprintf(s->name, sizeof(s->name), "%s", p->name);
     return VT_OK;
 }
@@ -72,11 +71,6 @@ struct vt_estimate_query vt_source_query(const struct vt_source *s)
         .arch = &s->arch, .gpu = &s->gpu, .tp = s->tp, .kv_bytes = s->kv_bytes};
 }
 
-static double kv_bytes_of(const struct vt_estimate_query *q)
-{
-    return q->kv_bytes > 0 ? q->kv_bytes : q->arch->kv_bytes;
-}
-
 bool vt_source_holds(const struct vt_source *s, const struct vt_estimate_query *q)
 {
     struct vt_estimate_query own = vt_source_query(s);
@@ -84,7 +78,8 @@ bool vt_source_holds(const struct vt_source *s, const struct vt_estimate_query *
     return vt_arch_same(&s->arch, q->arch) && strcmp(s->gpu.name, q->gpu->name) == 0 &&
            s->tp == (q->tp > 0 ? q->tp : 1) && q->pp <= 1 && !q->enforce_eager &&
            !(q->graph_size > 0) && !q->draft &&
-           fabs(kv_bytes_of(&own) - kv_bytes_of(q)) < 1e-9;
+           fabs(vt_arch_kv_element(own.arch, own.kv_bytes) -
+                vt_arch_kv_element(q->arch, q->kv_bytes)) < 1e-9;
 }
 
 /* ---- which is best --------------------------------------------------------- */

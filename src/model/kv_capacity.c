@@ -54,7 +54,7 @@ static double activations_gib(const struct vt_kv_query *q)
 {
     const struct vt_arch *a = q->kv.arch;
     double tokens = q->engine.max_num_batched_tokens, seqs = q->engine.max_num_seqs;
-    double element = a->dtype_bytes > 2 ? 2 : a->dtype_bytes;
+    double element = vt_arch_plain_bytes(a);
     double layer = tokens * widest_layer(a, q->kv.tp) * element;
     double logit =
         q->sampler_bytes > 0 ? q->sampler_bytes : element + 4.0 * SAMPLER_COPIES;
@@ -99,7 +99,7 @@ static double graphs_gib(const struct vt_kv_query *q, double layer_mib)
  * the model's last layer together, and three of the model's layers become that. */
 static double draft_bytes(const struct vt_arch *a, uint32_t tp)
 {
-    double d = a->hidden, element = a->dtype_bytes > 2 ? 2 : a->dtype_bytes;
+    double d = a->hidden, element = vt_arch_plain_bytes(a);
     double seen = d * ((double)a->heads + 2.0 * a->kv_heads) * a->head_dim / tp;
     double own = vt_arch_params(a) - a->vocab * d * (a->tied ? 1 : 2);
 
@@ -110,7 +110,7 @@ static double draft_bytes(const struct vt_arch *a, uint32_t tp)
 static double stage_bytes(const struct vt_kv_query *q)
 {
     const struct vt_arch *a = q->kv.arch;
-    double all = vt_arch_weight_bytes(a, q->kv.tp), element = fmin(a->dtype_bytes, 2);
+    double all = vt_arch_weight_bytes(a, q->kv.tp), element = vt_arch_plain_bytes(a);
     double one = 1.0 * a->vocab * a->hidden * element / q->kv.tp;
 
     if (q->kv.pp < 2)
@@ -123,7 +123,7 @@ static double stage_bytes(const struct vt_kv_query *q)
 static double loaded_gib(const struct vt_kv_query *q)
 {
     const struct vt_arch *a = q->kv.arch;
-    double element = a->dtype_bytes > 2 ? 2 : a->dtype_bytes;
+    double element = vt_arch_plain_bytes(a);
     double turned = a->kv_lora_rank > 0 ? a->rope_dim : a->head_dim;
     double bytes = stage_bytes(q) + a->rope_rows * turned * element;
 
@@ -146,9 +146,8 @@ static void vllm_memory(const struct vt_kv_query *q, struct vt_kv_capacity *c)
     else
         c->graphs_outside = graphs_gib(q, GRAPH_LAYER_MIB);
     c->cache = c->budget - c->weights - c->activations - c->context - c->graphs;
-    c->token_bytes = vt_arch_kv_bytes(q->kv.arch, q->kv.tp,
-                                      q->kv.element_bytes > 0 ? q->kv.element_bytes
-                                                              : q->kv.arch->kv_bytes);
+    c->token_bytes = vt_arch_kv_bytes(
+        q->kv.arch, q->kv.tp, vt_arch_kv_element(q->kv.arch, q->kv.element_bytes));
 }
 
 /* ---- BLIS ------------------------------------------------------------- */

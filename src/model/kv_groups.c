@@ -29,7 +29,7 @@ static int read_layers(struct model_layers *m, const struct vt_kv_wish *w,
                        const struct vt_engine_config *c, struct vt_err *err)
 {
     uint32_t tp = w->tp > 0 ? w->tp : 1, more = 0;
-    double element = w->element_bytes > 0 ? w->element_bytes : w->arch->kv_bytes;
+    double element = vt_arch_kv_element(w->arch, w->element_bytes);
     int rc = vt_arch_kv_layers(w->arch, tp, element, c->vllm, m->layer, &m->n, err);
 
     if (rc != VT_OK || !w->draft)

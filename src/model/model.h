@@ -220,6 +220,12 @@ int vt_arch_check_tp(const struct vt_arch *a, uint32_t tp,
 /* On each of tp GPUs: the weights; the KV cache of a token with elements so large. */
 double vt_arch_weight_bytes(const struct vt_arch *a, uint32_t tp);
 double vt_arch_kv_bytes(const struct vt_arch *a, uint32_t tp, double element_bytes);
+/* Bytes of an element of the KV cache: those that are stated, or, 0, the file's. */
+double vt_arch_kv_element(const struct vt_arch *a, double stated);
+/* By vLLM's name of it: "fp8_e4m3"; 0: NULL, "auto", as the model's file wants it. */
+double vt_kv_dtype_bytes(const char *dtype);
+/* Of activations, and of weights that are not quantised, once they are loaded. */
+double vt_arch_plain_bytes(const struct vt_arch *a);
 /* Layers that keep a state in place of keys and values; what they keep of one request
  * on each of tp GPUs. */
 uint32_t vt_arch_state_layers(const struct vt_arch *a);

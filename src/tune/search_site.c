@@ -123,7 +123,7 @@ static int check_fixed(const struct vt_site *site, const struct vt_setting *s,
 static void read_as_stated(struct vt_source *from, const struct vt_site *site,
                            const struct vt_estimate_query *q)
 {
-    double element = q->kv_bytes > 0 ? q->kv_bytes : q->arch->kv_bytes;
+    double element = vt_arch_kv_element(q->arch, q->kv_bytes);
 
     if (!(site->measured_kv_bytes > 0))
         return;

@@ -143,7 +143,7 @@ const struct opt_row lockstep_rows[] = {
 
 double engine_kv_bytes(int dtype)
 {
-    return dtype <= 0 ? 0 : dtype <= 3 ? 1 : 2; /* auto, fp8*, *16 */
+    return vt_kv_dtype_bytes(engine_kv_dtypes[dtype]);
 }
 
 /* One number is the chance of every draft, given those before it. Several are shares by

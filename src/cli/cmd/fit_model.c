@@ -15,9 +15,12 @@ static int ask_captures(struct fit_model *m, const char *draft, struct vt_err *e
         return vt_fail(err, VT_EINPUT, "its captures do not state their GPU");
     if ((rc = vt_gpu_find(&m->gpu, meta->gpu, NULL, err)))
         return rc;
-    m->q = (struct vt_estimate_query){.arch = &m->arch, .gpu = &m->gpu, .tp = meta->tp};
-    if (meta->kv_cache_dtype && strncmp(meta->kv_cache_dtype, "fp8", 3) == 0)
-        m->q.kv_bytes = 1;
+    m->q = (struct vt_estimate_query){
+        .arch = &m->arch,
+        .gpu = &m->gpu,
+        .tp = meta->tp,
+        .kv_bytes = vt_kv_dtype_bytes(meta->kv_cache_dtype),
+    };
     if (meta->num_speculative_tokens == 0 || access(draft, R_OK) != 0)
         return VT_OK;
     m->q.draft = &m->draft;

@@ -443,7 +443,7 @@ static void attention_params(const struct vt_law *law, const struct vt_gpu_reach
 {
     const struct vt_arch *a = q->arch;
     uint32_t tp = q->tp > 0 ? q->tp : 1;
-    double element = q->kv_bytes > 0 ? q->kv_bytes : a->kv_bytes;
+    double element = vt_arch_kv_element(a, q->kv_bytes);
     double flop = s->mla ? 2.0 * a->heads * (a->nope_dim + a->rope_dim + a->v_dim)
                          : 4.0 * a->heads * a->head_dim;
     struct vt_arch_reads reads = vt_arch_reads(a, tp);

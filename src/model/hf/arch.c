@@ -151,19 +151,19 @@ struct vt_arch_elements vt_arch_elements(const struct vt_arch *a, uint32_t tp)
     return count_elements(a, tp, a->experts);
 }
 
-static double plain_bytes(const struct vt_arch *a)
+double vt_arch_plain_bytes(const struct vt_arch *a)
 {
     return a->dtype_bytes > 2 ? 2 : a->dtype_bytes; /* vLLM loads no float32 */
 }
 
 double vt_arch_expert_bytes(const struct vt_arch *a)
 {
-    return fmin(a->weight_bytes + a->scale_bytes, plain_bytes(a));
+    return fmin(a->weight_bytes + a->scale_bytes, vt_arch_plain_bytes(a));
 }
 
 double vt_arch_dense_bytes(const struct vt_arch *a)
 {
-    return a->quant_experts_only ? plain_bytes(a) : vt_arch_expert_bytes(a);
+    return a->quant_experts_only ? vt_arch_plain_bytes(a) : vt_arch_expert_bytes(a);
 }
 
 bool vt_arch_fp8_kernels(const struct vt_arch *a, const struct vt_gpu *gpu)
@@ -200,7 +200,7 @@ double vt_arch_weight_bytes(const struct vt_arch *a, uint32_t tp)
 {
     struct vt_arch_elements e = vt_arch_elements(a, tp);
 
-    return plain_bytes(a) * e.plain + vt_arch_expert_bytes(a) * e.experts +
+    return vt_arch_plain_bytes(a) * e.plain + vt_arch_expert_bytes(a) * e.experts +
            vt_arch_dense_bytes(a) * (e.attention + e.dense);
 }
 
@@ -220,6 +220,18 @@ static double state_bytes(const struct vt_arch_state *x, uint32_t tp)
 
     return x->rows * (x->width + groups * x->group_width) / tp * x->row_bytes +
            x->elements / tp * x->bytes;
+}
+
+double vt_arch_kv_element(const struct vt_arch *a, double stated)
+{
+    return stated > 0 ? stated : a->kv_bytes;
+}
+
+double vt_kv_dtype_bytes(const char *dtype)
+{
+    if (!dtype)
+        return 0;
+    return strncmp(dtype, "fp8", 3) == 0 ? 1 : strstr(dtype, "float16") ? 2 : 0;
 }
 
 double vt_arch_kv_bytes(const struct vt_arch *a, uint32_t tp, double element_bytes)

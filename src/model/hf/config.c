@@ -348,7 +348,7 @@ int arch_read(struct vt_arch *a, const struct arch_source *s, struct vt_err *err
         (rc = read_dtype(s, a, err)))
         return rc;
     a->weight_bytes = a->dtype_bytes;
-    a->kv_bytes = a->dtype_bytes > 2 ? 2 : a->dtype_bytes;
+    a->kv_bytes = vt_arch_plain_bytes(a);
     quant = arch_field(s, "quantization_config");
     if (!quant)
         quant = arch_field(s, "compression_config");

@@ -139,7 +139,7 @@ static double matrix_bytes(const struct vt_arch *a, const struct arch_source *s)
 
 bool arch_read_state(struct vt_arch *a, const struct arch_source *s)
 {
-    struct vt_arch_state x = {.row_bytes = a->dtype_bytes > 2 ? 2 : a->dtype_bytes};
+    struct vt_arch_state x = {.row_bytes = vt_arch_plain_bytes(a)};
     bool found = strncmp(a->type, "kimi_linear", 11) == 0  ? read_kimi(&x, a, s)
                  : strncmp(a->type, "minimax", 7) == 0     ? read_lightning(&x, a)
                  : arch_field(s, "linear_num_value_heads") ? read_delta(&x, a, s)
