@@ -87,6 +87,11 @@ VTWIN_API int vtwin_engine_step(struct vtwin_engine *e, int64_t now_ns,
                                 void (*output)(void *user,
                                                const struct vtwin_output *o),
                                 void *user, struct vtwin_error *err);
+/* What the last vtwin_engine_step() handed out, also to nobody (output NULL): *n of
+ * them, each `size` bytes after the one before. The engine's, good until it is called
+ * again. */
+VTWIN_API const struct vtwin_output *vtwin_engine_outputs(const struct vtwin_engine *e,
+                                                          size_t *n);
 
 struct vtwin_engine_state {
     size_t size;

@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 #define VTWIN_VERSION_MAJOR 0
-#define VTWIN_VERSION_MINOR 1
+#define VTWIN_VERSION_MINOR 2
 #define VTWIN_VERSION_PATCH 0
 
 #if defined(__GNUC__)
@@ -38,7 +38,7 @@ extern "C" {
 /* struct vtwin_request r = {VTWIN_INIT(r), .id = 7, .prompt_tokens = 100}; */
 #define VTWIN_INIT(object) .size = sizeof(object)
 
-VTWIN_API const char *vtwin_version(void); /* of the library that runs: "0.1.0" */
+VTWIN_API const char *vtwin_version(void); /* of the library that runs: "0.2.0" */
 
 /* What functions return; 0 is success. */
 enum vtwin_code {

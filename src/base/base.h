@@ -52,8 +52,8 @@ int vt_fail(struct vt_err *err, enum vt_code code, const char *fmt, ...)
 int vt_within(struct vt_err *err, int rc, const char *fmt, ...) VT_PRINTF(3, 4);
 int vt_nomem(struct vt_err *err);
 
-/* Long work asks now and then whether it is to stop. One answer for the process, to be
- * set before the work begins; NULL, as it is at first: never. VT_EIO: "stopped". */
+/* Long work asks now and then whether it is to stop. One answer for a thread, to be set
+ * before the work begins; NULL, as it is at first: never. VT_EIO: "stopped". */
 void vt_stop_when(bool (*asked)(void *user), void *user);
 int vt_stopped(struct vt_err *err) VT_MUST_CHECK;
 

@@ -58,7 +58,7 @@ int vt_nomem(struct vt_err *err)
 
 /* ---- being stopped ---------------------------------------------------- */
 
-static struct {
+static _Thread_local struct {
     bool (*asked)(void *user);
     void *user;
 } stop;

@@ -10,11 +10,34 @@ extern const struct opt_command cmd_serve, cmd_bench, cmd_play, cmd_record, cmd_
     cmd_fit, cmd_learn, cmd_inspect, cmd_profile, cmd_model, cmd_workload,
     cmd_completion, cmd_man;
 
+/* Of which commit the program is, and how it was built (tools/make_build_info). */
+extern const char cli_commit[], cli_build[];
+
 const struct opt_command *const *cli_commands(void);  /* ends with NULL */
 const struct opt_command *cli_find(const char *name); /* NULL: unknown */
 /* A whole command line, argv[0] being the program: runs it, tells of its failure, and
  * returns the exit status. */
 int cli_main(int argc, const char *const *argv);
+/* One command; argv is without its name. */
+int cli_run(const struct opt_command *c, int argc, const char *const *argv,
+            struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- asked by another program ------------------------------------------------- */
+
+struct cli_answer {          /* owned by who asks, whatever happened */
+    struct vt_buf out, said; /* what would have gone to stdout and to stderr */
+};
+/* A command for the thread of another program: nothing is printed, no signal is taken,
+ * and mpirun's ranks are none of its. *stop becomes other than 0 when it is to end
+ * soon, with VT_EIO; NULL: never. Threads may ask at once. */
+int cli_ask(struct cli_answer *to, const struct opt_command *c, int argc,
+            const char *const *argv, const volatile int *stop,
+            struct vt_err *err) VT_MUST_CHECK;
+void cli_answer_free(struct cli_answer *a);
+bool cli_asked(void); /* this thread's command was asked for so */
+bool cli_asked_to_stop(void);
+
+/* ---- words ----------------------------------------------------------------------- */
 
 /* Writes to stdout and frees the buffer; its failures become errors here. */
 int cli_print(struct vt_buf *b, struct vt_err *err) VT_MUST_CHECK;
@@ -23,6 +46,10 @@ int cli_print_end(struct vt_buf *b, int rc, struct vt_err *err) VT_MUST_CHECK;
 /* Writes a file in a directory and frees the buffer. */
 int cli_save(const char *dir, const char *name, struct vt_buf *b,
              struct vt_err *err) VT_MUST_CHECK;
+/* Whole lines for people, on stderr; they name the program themselves. */
+void cli_say(const char *fmt, ...) VT_PRINTF(1, 2);
+/* A person looks at stderr. */
+bool cli_seen(void);
 /* Lines on stderr, for rooms that have something to say: behind "vtwin: ", and behind
  * "vtwin COMMAND: ". user is not looked at. */
 void cli_tell(void *user, const char *line);

@@ -1,12 +1,9 @@
 /* main.c - finds the command, runs it, and turns its outcome into an exit status. */
-#include <errno.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/ranks.h"
 #include "cli/signals.h"
-#include "trace/trace.h"
 
 /* Order here is the order in help. */
 static const struct opt_command *const commands[] = {
@@ -29,107 +26,10 @@ const struct opt_command *cli_find(const char *name)
     return NULL;
 }
 
-int cli_print(struct vt_buf *b, struct vt_err *err)
-{
-    bool lost = b->failed;
-    bool wrote = lost || b->len == 0 || fwrite(b->data, 1, b->len, stdout) == b->len;
-
-    vt_buf_free(b);
-    if (lost)
-        return vt_nomem(err);
-    if (!wrote || fflush(stdout) != 0)
-        return vt_fail(err, VT_EIO, "stdout: %s", strerror(errno));
-    return VT_OK;
-}
-
-int cli_print_end(struct vt_buf *b, int rc, struct vt_err *err)
-{
-    if (rc == VT_OK)
-        return cli_print(b, err);
-    vt_buf_free(b);
-    return rc;
-}
-
-int cli_save(const char *dir, const char *name, struct vt_buf *b, struct vt_err *err)
-{
-    int rc = vt_write_file_in(dir, name, b, err);
-
-    vt_buf_free(b);
-    return rc;
-}
-
-static const char *running; /* the command's name */
-
-void cli_tell(void *user, const char *line)
-{
-    (void)user;
-    fprintf(stderr, "vtwin: %s\n", line);
-}
-
-void cli_tell_named(void *user, const char *line)
-{
-    (void)user;
-    fprintf(stderr, "vtwin %s: %s\n", running, line);
-}
-
-const char *cli_report_trace(const char *path, struct cli_report *r)
-{
-    *r = (struct cli_report){.trace = ""};
-    if (!vt_is_directory(path))
-        return path;
-    (void)snprintf(r->trace, sizeof(r->trace), "%s/requests.jsonl", path);
-    (void)snprintf(r->steps, sizeof(r->steps), "%s/steps.jsonl", path);
-    if (access(r->steps, F_OK) != 0)
-        r->steps[0] = '\0';
-    return access(r->trace, F_OK) == 0 ? r->trace : path;
-}
-
-const char *cli_base_url(const char *url)
-{
-    static char bare[4096];
-    size_t n = strlen(url);
-
-    while (n > 0 && url[n - 1] == '/')
-        n--;
-    if (n < strlen("/v1") || n >= sizeof(bare) || memcmp(url + n - 3, "/v1", 3) != 0)
-        return url;
-    (void)snprintf(bare, sizeof(bare), "%.*s", (int)(n - 3), url);
-    return bare;
-}
-
-const char *cli_scratch(void)
-{
-    const char *dir = getenv("TMPDIR");
-
-    return dir && *dir ? dir : "/tmp";
-}
-
-#define OPT_T struct cli_files
-const struct opt_row cli_files_rows[] = {
-    OPT_FLAG(whole, "whole", "refuse traces and step logs whose last line is cut"),
-    {0},
-};
-
-/* A command may read a file more than once. */
-static void warn_of_cut(void *user, const char *line)
-{
-    static char told[sizeof(((struct vt_err *)0)->msg)];
-
-    (void)user;
-    if (strcmp(told, line) == 0)
-        return;
-    snprintf(told, sizeof(told), "%s", line);
-    fprintf(stderr, "warning: %s\n", line);
-}
-
-static int print_help(const struct opt_command *c, struct vt_err *err)
+static int print_help(struct vt_err *err)
 {
     struct vt_buf b = {0};
 
-    if (c) {
-        opt_help(&b, c);
-        return cli_print(&b, err);
-    }
     vt_buf_str(&b, "vtwin - a GPU-free twin of a vLLM serving engine\n\n"
                    "usage: vtwin COMMAND [FLAGS]\n"
                    "       vtwin            simulate the built-in workload\n\n");
@@ -142,21 +42,13 @@ static int print_help(const struct opt_command *c, struct vt_err *err)
     return cli_print(&b, err);
 }
 
-static int run_command(const struct opt_command *c, int argc, const char *const *argv,
-                       struct vt_err *err)
+/* "vtwin 0.2.0 (commit 1a2b3c4d5e6f; GNU 12.2.0, Release, x86_64 Linux)" */
+static int print_version(struct vt_err *err)
 {
-    struct opt_args a;
-    int rc = opt_parse(&a, c, argc, argv, err);
+    struct vt_buf b = {0};
 
-    running = c->name;
-    if (rc == VT_OK && !opt_row_given(&a, cli_files_rows))
-        vt_take_cut_files(warn_of_cut, NULL);
-    if (rc == VT_OK)
-        opt_tell_old(&a, cli_tell, NULL);
-    if (rc == VT_OK)
-        rc = a.help ? print_help(c, err) : opt_command_run(&a, err);
-    opt_free(&a);
-    return rc;
+    vt_buf_printf(&b, "vtwin " VT_VERSION " (commit %s; %s)\n", cli_commit, cli_build);
+    return cli_print(&b, err);
 }
 
 static int find_and_run(int argc, const char *const *argv, struct vt_err *err)
@@ -164,26 +56,24 @@ static int find_and_run(int argc, const char *const *argv, struct vt_err *err)
     static const char *const default_job[] = {"--out", "vtwin-report"};
     const char *names[VT_COUNT(commands)] = {0}, *name, *near;
     const struct opt_command *c;
-    struct vt_buf version = {0};
+    static const char *const help[] = {"--help"};
     bool about;
 
     if (argc < 2)
-        return run_command(&cmd_simulate, 2, default_job, err);
-    if (strcmp(argv[1], "--version") == 0) {
-        vt_buf_str(&version, "vtwin " VT_VERSION "\n");
-        return cli_print(&version, err);
-    }
+        return cli_run(&cmd_simulate, 2, default_job, err);
+    if (strcmp(argv[1], "--version") == 0)
+        return print_version(err);
     about = strcmp(argv[1], "help") == 0;
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         (about && argc == 2))
-        return print_help(NULL, err);
+        return print_help(err);
     if (argv[1][0] == '-')
         return vt_fail(err, VT_EINPUT, "'%s' before a command; vtwin --help shows how",
                        argv[1]);
     name = argv[1 + about];
     c = cli_find(name);
     if (c)
-        return about ? print_help(c, err) : run_command(c, argc - 2, argv + 2, err);
+        return about ? cli_run(c, 1, help, err) : cli_run(c, argc - 2, argv + 2, err);
     for (size_t i = 0; commands[i]; i++)
         names[i] = commands[i]->name;
     near = vt_nearest(name, names);

@@ -4,14 +4,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "cli/cli.h"
 #include "live/live.h"
 
 /* A line that erases itself may come early. */
 enum { FIRST_LINE_MS = 1000, REDRAW_MS = 200, LINE_MS = 2000 };
 
-static struct {
+static _Thread_local struct {
     bool on, terminal, bare;
     bool shown;              /* something is there to erase */
     vt_ns began_ns, told_ns; /* wall clock; told 0: nothing yet */
@@ -22,8 +22,8 @@ static struct {
 
 void cli_progress_begin(bool asked, bool quiet)
 {
-    line.terminal = isatty(STDERR_FILENO) != 0;
-    line.on = asked || (line.terminal && !quiet);
+    line.terminal = cli_seen();
+    line.on = !cli_asked() && (asked || (line.terminal && !quiet));
     line.began_ns = line.on ? vt_wall_ns() : 0;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cli/cli.h"
 #include "tune/tune.h"
 
 /* For the whole life of the process, as mpirun's ranks are. */
@@ -27,6 +28,8 @@ bool cli_by_mpirun(void)
 {
     const char *n = getenv("OMPI_COMM_WORLD_SIZE");
 
+    if (cli_asked()) /* what mpirun started is the other program */
+        return false;
     return n ? strcmp(n, "1") != 0 : getenv("PMIX_RANK") != NULL;
 }
 

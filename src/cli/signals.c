@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/base.h"
+#include "cli/cli.h"
 #include "cli/signals.h"
 
 static volatile sig_atomic_t caught;
@@ -33,6 +34,8 @@ void cli_signals_catch(void)
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = note_signal};
 
+    if (cli_asked()) /* signals are the other program's */
+        return;
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         sigaddset(&action.sa_mask, numbers[i]);
@@ -53,13 +56,15 @@ void cli_signals_stop(void)
 
 int cli_signal_caught(void)
 {
+    if (cli_asked())
+        return cli_asked_to_stop() ? SIGINT : 0;
     return caught;
 }
 
 bool cli_stopped(void *user)
 {
     (void)user;
-    return caught != 0;
+    return cli_signal_caught() != 0;
 }
 
 void cli_signal_answered(void)

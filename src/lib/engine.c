@@ -6,6 +6,8 @@
 struct vtwin_engine {
     struct vt_engine_config config;
     struct vt_engine *engine;
+    struct vtwin_output *output; /* of the last step */
+    size_t n_outputs, cap_outputs;
 };
 
 /* ---- options -------------------------------------------------------------- */
@@ -107,6 +109,7 @@ void vtwin_engine_free(struct vtwin_engine *e)
     if (!e)
         return;
     vt_engine_free(e->engine);
+    free(e->output);
     free(e);
 }
 
@@ -167,33 +170,60 @@ int64_t vtwin_engine_due(const struct vtwin_engine *e)
     return vt_engine_due(e->engine);
 }
 
-int vtwin_engine_step(struct vtwin_engine *e, int64_t now_ns,
-                      void (*output)(void *user, const struct vtwin_output *o),
-                      void *user, struct vtwin_error *err)
+static int keep_outputs(struct vtwin_engine *e, const struct vt_step *done,
+                        struct vt_err *err)
 {
     static const int finish[] = {
         [VT_RUNNING_ON] = VTWIN_NOT_FINISHED, [VT_STOPPED_EOS] = VTWIN_STOPPED,
         [VT_STOPPED_TOKEN] = VTWIN_STOPPED,   [VT_LENGTH] = VTWIN_LENGTH,
         [VT_ABORTED] = VTWIN_ABORTED,
     };
-    const struct vt_step *done = NULL;
-    struct vt_err why = {0};
-    int rc = vt_engine_step(e->engine, now_ns, &done, &why);
 
-    for (uint32_t i = 0; rc == VT_OK && done && output && i < done->n_rows; i++) {
+    if (done->n_rows > e->cap_outputs) {
+        struct vtwin_output *more =
+            realloc(e->output, done->n_rows * sizeof(*e->output));
+
+        if (!more)
+            return vt_nomem(err);
+        e->output = more;
+        e->cap_outputs = done->n_rows;
+    }
+    for (uint32_t i = 0; i < done->n_rows; i++) {
         const struct vt_row *r = &done->row[i];
-        struct vtwin_output o = {
-            VTWIN_INIT(o),
+
+        e->output[i] = (struct vtwin_output){
+            VTWIN_INIT(e->output[i]),
             .id = r->tag,
             .at_ns = r->at,
             .first_index = r->first_index,
             .new_tokens = r->new_tokens,
             .finish = finish[r->finish],
         };
-
-        output(user, &o);
     }
+    e->n_outputs = done->n_rows;
+    return VT_OK;
+}
+
+int vtwin_engine_step(struct vtwin_engine *e, int64_t now_ns,
+                      void (*output)(void *user, const struct vtwin_output *o),
+                      void *user, struct vtwin_error *err)
+{
+    const struct vt_step *done = NULL;
+    struct vt_err why = {0};
+    int rc = vt_engine_step(e->engine, now_ns, &done, &why);
+
+    e->n_outputs = 0;
+    if (rc == VT_OK && done)
+        rc = keep_outputs(e, done, &why);
+    for (size_t i = 0; output && i < e->n_outputs; i++)
+        output(user, &e->output[i]);
     return lib_end(err, rc, &why);
+}
+
+const struct vtwin_output *vtwin_engine_outputs(const struct vtwin_engine *e, size_t *n)
+{
+    *n = e->n_outputs;
+    return e->output;
 }
 
 void vtwin_engine_state(const struct vtwin_engine *e, int64_t now_ns,

@@ -109,7 +109,7 @@ int vt_workload_tokens(const struct vt_workload *w, struct vt_token **out, size_
 
 /* ---- files that were cut ---------------------------------------------- */
 
-static struct {
+static _Thread_local struct {
     void (*tell)(void *user, const char *line);
     void *user;
 } cut_files;

@@ -14,7 +14,7 @@
 /* A recorder that was killed, or a full disk, leaves a file that ends in the middle of
  * a line or of its gzip stream. All readers of this room refuse it, unless somebody
  * wants to be told: then they take the lines before, if there are any, and `tell` gets
- * a line that says so. One setting for the process, to be made before files are read;
+ * a line that says so. One setting for a thread, to be made before files are read;
  * NULL, as it is at first: refuse. */
 void vt_take_cut_files(void (*tell)(void *user, const char *line), void *user);
 

@@ -6,8 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <pthread.h>
+
 #include <cmocka.h>
 
+#include <vtwin/ask.h>
 #include <vtwin/sim.h>
 
 static struct vtwin_model *open_model(const char *name)
@@ -305,6 +308,149 @@ static void tuning_finds_the_setting_that_bears_more(void **state)
     vtwin_model_free(m);
 }
 
+/* ---- questions ------------------------------------------------------------------ */
+
+#define SMALL "--workload", "default-workload", "--num-prompts", "40"
+static const char *const simulates[] = {"simulate", SMALL, "--quiet", NULL};
+static const char *const breaks[] = {"simulate", SMALL, "--slo", "ttft-p99=1", NULL};
+static const char *const bears[] = {"capacity", SMALL,    "--once", "--seeds",
+                                    "1",        "--jobs", "1",      NULL};
+static const char *const tunes[] = {
+    "tune", SMALL,    "--once", "--seeds",        "1",    "--rates",
+    "1,2",  "--jobs", "1",      "--max-num-seqs", "8,64", NULL};
+
+static struct vtwin_question about(const char *const *words)
+{
+    struct vtwin_question q = {VTWIN_INIT(q), .words = words};
+
+    while (words[q.n_words])
+        q.n_words++;
+    return q;
+}
+
+static void commands_answer_in_json(void **state)
+{
+    static const struct {
+        const char *const *words;
+        int code;
+        const char *holds, *message;
+    } row[] = {
+        {simulates, VTWIN_OK, "\"requests\": 40", ""},
+        {bears, VTWIN_OK, "\"capacity\": ", ""},
+        {tunes, VTWIN_OK, "\"best\": {\"max_num_seqs\": ", ""},
+        {breaks, VTWIN_ECHECK, "\"requests\": 40", "TTFT p99"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        struct vtwin_error err = {VTWIN_INIT(err)};
+        struct vtwin_question q = about(row[i].words);
+        struct vtwin_answer *a = NULL;
+        size_t len;
+
+        assert_int_equal(vtwin_ask(&a, &q, &err), row[i].code);
+        assert_non_null(strstr(err.message, row[i].message));
+        assert_non_null(strstr(vtwin_answer_json(a, &len), row[i].holds));
+        assert_int_equal(len, strlen(vtwin_answer_json(a, NULL)));
+        assert_memory_equal(vtwin_answer_json(a, NULL) + len - 2, "}\n", 3);
+        vtwin_answer_free(a);
+    }
+}
+
+static void bad_questions_are_told_in_one_line(void **state)
+{
+    static const char *const row[][3] = {
+        {"serve", NULL, "'serve' can't be asked: simulate, capacity and tune can"},
+        {"simulate", "--max-num-seq", "--max-num-seq"},
+        {"capacity", "--jobs=0", "--jobs"},
+        {NULL, NULL, "no command to ask"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+        struct vtwin_error err = {VTWIN_INIT(err)};
+        struct vtwin_question q = {VTWIN_INIT(q), .words = row[i]};
+        struct vtwin_answer *a = NULL;
+
+        q.n_words = row[i][0] ? row[i][1] ? 2 : 1 : 0;
+        assert_int_equal(vtwin_ask(&a, &q, &err), VTWIN_EINPUT);
+        assert_non_null(strstr(err.message, row[i][2]));
+        assert_string_equal(vtwin_answer_json(a, NULL), "");
+        vtwin_answer_free(a);
+    }
+}
+
+static void warnings_are_notes(void **state)
+{
+    static const char *const words[] = {"simulate", SMALL,
+                                        "--prefill-schedule-interval", "2", NULL};
+    struct vtwin_question q = about(words);
+    struct vtwin_answer *a = NULL;
+
+    (void)state;
+    assert_int_equal(vtwin_ask(&a, &q, NULL), VTWIN_OK);
+    assert_non_null(strstr(vtwin_answer_notes(a, NULL),
+                           "--prefill-schedule-interval has no effect"));
+    vtwin_answer_free(a);
+}
+
+static void a_question_can_be_taken_back(void **state)
+{
+    static const int now = 1;
+    static const char *const *const all[] = {simulates, bears, tunes};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        struct vtwin_error err = {VTWIN_INIT(err)};
+        struct vtwin_question q = about(all[i]);
+        struct vtwin_answer *a = NULL;
+
+        q.stop = &now;
+        assert_int_equal(vtwin_ask(&a, &q, &err), VTWIN_EIO);
+        assert_non_null(strstr(err.message, "stopped"));
+        vtwin_answer_free(a);
+        /* It was of that question alone. */
+        q.stop = NULL;
+        assert_int_equal(vtwin_ask(&a, &q, &err), VTWIN_OK);
+        vtwin_answer_free(a);
+    }
+}
+
+static void *ask_in_thread(void *words)
+{
+    struct vtwin_question q = about(words);
+    struct vtwin_answer *a = NULL;
+
+    assert_int_equal(vtwin_ask(&a, &q, NULL), VTWIN_OK);
+    return a;
+}
+
+static void threads_ask_at_once(void **state)
+{
+    static const char *const *const all[] = {simulates, bears, tunes};
+    enum { N = 6 };
+    struct vtwin_answer *alone[3];
+    pthread_t thread[N];
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        alone[i] = ask_in_thread((void *)(uintptr_t)all[i]);
+    for (size_t i = 0; i < N; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, ask_in_thread,
+                                        (void *)(uintptr_t)all[i % 3]),
+                         0);
+    for (size_t i = 0; i < N; i++) {
+        void *a;
+
+        assert_int_equal(pthread_join(thread[i], &a), 0);
+        assert_string_equal(vtwin_answer_json(a, NULL),
+                            vtwin_answer_json(alone[i % 3], NULL));
+        vtwin_answer_free(a);
+    }
+    for (size_t i = 0; i < 3; i++)
+        vtwin_answer_free(alone[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -321,6 +467,11 @@ int main(void)
         cmocka_unit_test(the_built_in_workload_is_what_the_program_says),
         cmocka_unit_test(a_capacity_lies_between_what_holds_and_what_fails),
         cmocka_unit_test(tuning_finds_the_setting_that_bears_more),
+        cmocka_unit_test(commands_answer_in_json),
+        cmocka_unit_test(bad_questions_are_told_in_one_line),
+        cmocka_unit_test(warnings_are_notes),
+        cmocka_unit_test(a_question_can_be_taken_back),
+        cmocka_unit_test(threads_ask_at_once),
     };
 
     return cmocka_run_group_tests_name("libvtwin", tests, NULL, NULL);

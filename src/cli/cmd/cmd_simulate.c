@@ -195,8 +195,7 @@ static void warn_clock(const struct simulate_job *j)
     enum vt_clock c = j->workload.meta.clock;
 
     if (c != VT_CLOCK_UNSTATED && c != j->spec.clock)
-        fprintf(stderr,
-                "vtwin: warning: %s: its times are by the %s's clock, those predicted "
+        cli_say("vtwin: warning: %s: its times are by the %s's clock, those predicted "
                 "by the %s's\n",
                 j->workload.source, vt_clock_name(c), vt_clock_name(j->spec.clock));
 }

@@ -287,8 +287,8 @@ static int open_model(struct engine_job *j, const struct opt_args *a,
         rc = opt_refuse(a, &o->basis, " chooses what times steps: not with --profile",
                         err);
         if (o->enforce_eager || o->graphs.none)
-            fprintf(stderr, "vtwin: warning: --enforce-eager changes no times that "
-                            "--profile or --latency state\n");
+            cli_say("vtwin: warning: --enforce-eager changes no times that "
+                    "--profile or --latency state\n");
     } else {
         rc = engine_choose(j, a, o, &profile, err);
     }
@@ -475,14 +475,13 @@ int engine_lockstep(const struct engine_job *j, const struct opt_args *a,
 void engine_warn_interval(const struct engine_options *o, const char *why)
 {
     if (o->config.prefill_schedule_interval > 1)
-        fprintf(stderr,
-                "vtwin: warning: --prefill-schedule-interval has no effect: %s\n", why);
+        cli_say("vtwin: warning: --prefill-schedule-interval has no effect: %s\n", why);
 }
 
 void engine_tell_ranks(bool lockstep, const char *why)
 {
     if (why)
-        fprintf(stderr, "vtwin: data-parallel engines are %s: %s\n",
+        cli_say("vtwin: data-parallel engines are %s: %s\n",
                 lockstep ? "in lockstep" : "independent of each other", why);
 }
 
@@ -545,8 +544,8 @@ static int time_drafts(struct engine_job *j, const struct opt_args *a,
     int rc;
 
     if (j->config.num_spec_tokens > 0 && !(j->config.spec_acceptance > 0))
-        fprintf(stderr, "vtwin: note: no draft is accepted; --speculative-acceptance "
-                        "says how many are\n");
+        cli_say("vtwin: note: no draft is accepted; --speculative-acceptance "
+                "says how many are\n");
     if (j->config.num_spec_tokens == 0 || !j->config.use_eagle ||
         opt_given(a, &o->config.spec_draft_us) ||
         vt_get(j->profile.engine, "num_speculative_tokens"))
@@ -618,8 +617,7 @@ static int size_engine(struct engine_job *j, const struct opt_args *a,
         return rc;
     j->config = j->deployed.engine;
     if (j->config.max_model_len < asked.max_model_len)
-        fprintf(stderr,
-                "vtwin: note: max-model-len is %u, which the KV cache holds, not the "
+        cli_say("vtwin: note: max-model-len is %u, which the KV cache holds, not the "
                 "model's %u: vLLM would want it given\n",
                 j->config.max_model_len, asked.max_model_len);
     if (opt_given(a, &o->config.num_gpu_blocks))
@@ -689,8 +687,8 @@ int engine_fit_pool(struct vt_engine_config *e, bool asked, struct vt_err *err)
 void engine_warn_forced(const struct vt_profile *p)
 {
     if (p->forced)
-        fprintf(stderr, "vtwin: warning: profile '%s' was written by force: %s\n",
-                p->name, p->forced);
+        cli_say("vtwin: warning: profile '%s' was written by force: %s\n", p->name,
+                p->forced);
 }
 
 void engine_warn_profile(const char *name)
@@ -711,8 +709,7 @@ void engine_warn_extent(const struct vt_extent *run, const struct vt_extent *kno
     size_t n = vt_outside(run, known, way);
 
     for (size_t i = 0; i < n; i++)
-        fprintf(stderr,
-                "vtwin: warning: %s%s reached %llu, but the profile was fitted up to "
+        cli_say("vtwin: warning: %s%s reached %llu, but the profile was fitted up to "
                 "%llu\n",
                 whose, way[i].what, (unsigned long long)way[i].reached,
                 (unsigned long long)way[i].fitted);

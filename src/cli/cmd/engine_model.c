@@ -176,8 +176,7 @@ static int find_host(struct engine_job *j, const struct opt_args *a,
     rc = vt_within(err, fit_host_speed(o->host_from, &j->host_speed, err),
                    "--host-from");
     if (rc == VT_OK)
-        fprintf(stderr,
-                "vtwin: note: --host-from: that host is one of --host-speed %.3f\n",
+        cli_say("vtwin: note: --host-from: that host is one of --host-speed %.3f\n",
                 j->host_speed);
     return rc;
 }

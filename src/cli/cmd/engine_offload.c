@@ -62,8 +62,8 @@ int engine_ask_offload(struct engine_job *j, const struct opt_args *a,
     bool sized = opt_given(a, &o->offload.size_gib);
 
     if (o->offload.other && !opt_is_quiet(a))
-        fprintf(stderr, "vtwin: warning: --kv-transfer-config: only the "
-                        "OffloadingConnector is modelled\n");
+        cli_say("vtwin: warning: --kv-transfer-config: only the "
+                "OffloadingConnector is modelled\n");
     if (sized && o->offload.backend != 0)
         return vt_fail(err, VT_EINPUT,
                        "--kv-offloading-backend lmcache: only native is modelled");

@@ -183,8 +183,7 @@ static int make_file_spec(struct traffic *t, const struct traffic_options *o,
         rc = vt_within(err, vt_tokenizer_open(&tokenizer, o->what.tokenizer, err),
                        "--tokenizer");
     else
-        fprintf(stderr,
-                "vtwin: note: %s: %g bytes are taken for a token; --tokenizer DIR "
+        cli_say("vtwin: note: %s: %g bytes are taken for a token; --tokenizer DIR "
                 "counts them\n",
                 d->path, o->bytes_per_token);
     d->tokenizer = tokenizer;

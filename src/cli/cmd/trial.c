@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "cli/progress.h"
 #include "cli/ranks.h"
@@ -118,7 +117,7 @@ void trial_progress_begin(const struct trial_options *o)
 void trial_tell_time(const struct trial_options *o, size_t n, const char *what,
                      vt_ns began_ns)
 {
-    if (!o->quiet && isatty(STDERR_FILENO))
+    if (!o->quiet && cli_seen())
         fprintf(stderr, "%zu %s in %.2f s\n", n, what,
                 (double)(vt_wall_ns() - began_ns) / 1e9);
 }

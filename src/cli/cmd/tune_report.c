@@ -14,7 +14,7 @@ static int excuse_picture(int rc, const char *name, const struct vt_err *err)
 {
     if (rc != VT_EIO && rc != VT_ECHECK)
         return rc;
-    fprintf(stderr, "vtwin: warning: no %s: %s\n", name, err->msg);
+    cli_say("vtwin: warning: no %s: %s\n", name, err->msg);
     return VT_OK;
 }
 

@@ -124,7 +124,7 @@ int jsonl_find_meta(const struct vt_node *row, bool first, const struct vt_node 
     return VT_OK;
 }
 
-/* As vt_meta_write() is told by who simulates: "vtwin 0.1.0". */
+/* As vt_meta_write() is told by who simulates: "vtwin 0.2.0". */
 static bool is_simulated(const struct vt_node *source)
 {
     return source && source->kind == VT_STR && strncmp(source->u.str, "vtwin ", 6) == 0;
