@@ -1,6 +1,6 @@
 # Every command explains itself, and its examples work as pasted.
 good --version
-grep -Eq '^vtwin [0-9]+\.[0-9]+\.[0-9]+$' out
+grep -Eq '^vtwin [0-9]+\.[0-9]+\.[0-9]+ \(commit ([0-9a-f]{12}\+?|unknown); .+\)$' out
 good --help
 cp out top
 good help
