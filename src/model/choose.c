@@ -71,13 +71,18 @@ struct vt_estimate_query vt_source_query(const struct vt_source *s)
         .arch = &s->arch, .gpu = &s->gpu, .tp = s->tp, .kv_bytes = s->kv_bytes};
 }
 
+static bool asks_graphs(const struct vt_graphs *g)
+{
+    return g && (g->none || g->most > 0 || g->n > 0);
+}
+
 bool vt_source_holds(const struct vt_source *s, const struct vt_estimate_query *q)
 {
     struct vt_estimate_query own = vt_source_query(s);
 
     return vt_arch_same(&s->arch, q->arch) && strcmp(s->gpu.name, q->gpu->name) == 0 &&
-           s->tp == (q->tp > 0 ? q->tp : 1) && q->pp <= 1 && !q->enforce_eager &&
-           !(q->graph_size > 0) && !q->draft &&
+           s->tp == (q->tp > 0 ? q->tp : 1) && q->pp <= 1 && !asks_graphs(q->graphs) &&
+           !q->draft &&
            fabs(vt_arch_kv_element(own.arch, own.kv_bytes) -
                 vt_arch_kv_element(q->arch, q->kv_bytes)) < 1e-9;
 }

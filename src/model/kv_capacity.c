@@ -64,18 +64,6 @@ static double activations_gib(const struct vt_kv_query *q)
     return fmax(layer, sampler) / GIB + COMPILE_GIB + WORKSPACE_GIB;
 }
 
-/* Sizes vLLM captures up to a largest one: 1, 2, 4, then every 8th, from 256 on every
- * 16th. */
-static uint32_t graph_sizes(uint32_t largest)
-{
-    uint32_t n = 0;
-
-    for (uint32_t size = 1; size <= largest;
-         size = size < 8 ? 2 * size : size + (size < 256 ? 8 : 16))
-        n++;
-    return n;
-}
-
 /* Of a stage with most layers, as a share of all. */
 static double stage_share(const struct vt_kv_query *q)
 {
@@ -86,12 +74,16 @@ static double stage_share(const struct vt_kv_query *q)
 
 static double graphs_gib(const struct vt_kv_query *q, double layer_mib)
 {
+    const struct vt_graphs *g = q->graphs;
     uint32_t seqs = q->engine.max_num_seqs, n;
-    uint32_t mixed = seqs < LARGEST_GRAPH / 2 ? 2 * seqs : LARGEST_GRAPH;
+    uint32_t mixed = g && g->n > 0              ? UINT32_MAX
+                     : g && g->most > 0         ? g->most
+                     : seqs < LARGEST_GRAPH / 2 ? 2 * seqs
+                                                : LARGEST_GRAPH;
 
     if (mixed > q->engine.max_num_batched_tokens)
         mixed = q->engine.max_num_batched_tokens;
-    n = graph_sizes(mixed) + graph_sizes(seqs < mixed ? seqs : mixed);
+    n = vt_graphs_up_to(g, mixed) + vt_graphs_up_to(g, seqs < mixed ? seqs : mixed);
     return n * layer_mib * q->kv.arch->layers * stage_share(q) / 1024;
 }
 

@@ -199,6 +199,20 @@ struct vt_arch_elements vt_arch_elements(const struct vt_arch *a, uint32_t tp);
 double vt_arch_dense_bytes(const struct vt_arch *a);
 double vt_arch_expert_bytes(const struct vt_arch *a);
 double vt_arch_active_params(const struct vt_arch *a); /* that one token meets */
+/* Which CUDA graphs are made for it. */
+enum { VT_MOST_GRAPHS = 512 };
+struct vt_graphs {
+    bool none;     /* --enforce-eager */
+    uint32_t most; /* tokens of the largest; 0: as vLLM decides */
+    /* A step is padded to the next of these; n 0: 1, 2, 4, then every 8th, from 256 on
+     * every 16th. */
+    uint32_t n, size[VT_MOST_GRAPHS]; /* rising */
+};
+/* Sorts sizes as they were given, and drops those that are there twice. VT_EINPUT:
+ * `most` is another than the largest. */
+int vt_graphs_settle(struct vt_graphs *g, struct vt_err *err) VT_MUST_CHECK;
+/* How many of them steps of up to `tokens` find; graphs NULL: vLLM's. */
+uint32_t vt_graphs_up_to(const struct vt_graphs *g, uint32_t tokens);
 /* Tokens of the largest CUDA graph that vLLM would make if nothing else limits it. */
 double vt_arch_graph_limit(const struct vt_arch *a);
 /* An EAGLE-3 head for it: one dense layer and a small vocabulary, not quantised. */
@@ -321,8 +335,9 @@ struct vt_kv_query {
     const struct vt_gpu *gpu;
     uint32_t dp;
     double gpu_memory_utilization;
-    double sampler_bytes;  /* for each logit while sampling; 0: as vLLM 0.26 */
-    enum vt_compat compat; /* whose accounting */
+    const struct vt_graphs *graphs; /* NULL: as vLLM decides */
+    double sampler_bytes;           /* for each logit while sampling; 0: as vLLM 0.26 */
+    enum vt_compat compat;          /* whose accounting */
     struct vt_engine_config engine;
 };
 
@@ -456,6 +471,8 @@ extern const double vt_step_context_knots[VT_STEP_CONTEXT_KNOTS];
  * what each is. */
 struct vt_step_params {
     double graph_limit, graph_stated;             /* tokens; 1: by the user */
+    uint32_t n_graph_sizes;                       /* 0: vLLM's own list */
+    uint32_t graph_size[VT_MOST_GRAPHS];          /* rising, up to graph_limit */
     double experts, experts_per_token;            /* numbers of them */
     double expert_spread;                         /* share of them in use */
     double window;                                /* tokens */
@@ -610,10 +627,10 @@ struct vt_estimate_query {
     const struct vt_arch *draft; /* NULL: none, or drafts without a model */
     uint32_t drafts;             /* passes of it in a step */
     const struct vt_gpu *gpu;
-    uint32_t tp, pp, dp;  /* 0: 1 */
-    bool expert_parallel; /* experts are shared out over all tp x dp GPUs */
-    bool enforce_eager;
-    double graph_size; /* tokens of the largest CUDA graph; 0: as vLLM decides */
+    uint32_t tp, pp, dp;            /* 0: 1 */
+    bool expert_parallel;           /* experts are shared out over all tp x dp GPUs */
+    const struct vt_graphs *graphs; /* NULL: as vLLM decides */
+    uint32_t budget;   /* tokens of a step: no larger graph is made; 0: any */
     double kv_bytes;   /* of an element; 0: as the model's file wants it */
     double host_speed; /* of the hosts that the law was learned on; 0: 1 */
 };

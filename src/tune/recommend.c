@@ -3,6 +3,18 @@
 
 #include "tune/tune.h"
 
+static void put_graphs(struct vt_buf *b, const struct vt_graphs *g)
+{
+    if (g->none)
+        vt_buf_str(b, " --enforce-eager");
+    else if (g->n > 0)
+        vt_buf_str(b, " --cudagraph-capture-sizes");
+    else if (g->most > 0)
+        vt_buf_printf(b, " --max-cudagraph-capture-size %u", g->most);
+    for (uint32_t i = 0; i < g->n && !g->none; i++)
+        vt_buf_printf(b, " %u", g->size[i]);
+}
+
 /* Profiles call a model that was quantised as it was loaded "NAME (METHOD)". */
 static void put_model(struct vt_buf *b, const struct vt_served_model *m)
 {
@@ -18,8 +30,8 @@ static void put_model(struct vt_buf *b, const struct vt_served_model *m)
         vt_buf_printf(b, " --quantization %.*s", own, open + 2);
     if (m->dtype)
         vt_buf_printf(b, " --dtype %s", m->dtype);
-    if (m->enforce_eager)
-        vt_buf_str(b, " --enforce-eager");
+    if (m->graphs)
+        put_graphs(b, m->graphs);
 }
 
 /* What an engine is set to otherwise than vLLM would set it. */

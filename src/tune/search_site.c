@@ -37,6 +37,7 @@ static void query_pool(struct vt_kv_query *q, const struct vt_deployment *d,
     q->gpu = site->kv.arch ? site->gpu : NULL;
     q->gpu_memory_utilization = s->gpu_memory_utilization;
     q->sampler_bytes = site->sampler_bytes;
+    q->graphs = site->estimate ? site->estimate->graphs : NULL;
 }
 
 static uint32_t gpus_of(const struct vt_kv_query *q)
@@ -85,6 +86,7 @@ static struct vt_estimate_query query_of(const struct vt_site *site,
     if (site->estimate)
         q = *site->estimate;
     q.tp = s->tp;
+    q.budget = s->max_num_batched_tokens;
     if (s->kv_bytes > 0)
         q.kv_bytes = s->kv_bytes;
     if (s->dp > 1) /* or the caller has a fleet of its own */

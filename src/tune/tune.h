@@ -376,7 +376,7 @@ void vt_tune_table(struct vt_buf *b, const struct vt_tune_spec *spec,
 struct vt_served_model {              /* borrowed */
     const char *name;                 /* "NAME (fp8)": quantised so; NULL: not known */
     const char *quantization, *dtype; /* NULL: as its config.json says */
-    bool enforce_eager;
+    const struct vt_graphs *graphs;   /* NULL: as vLLM decides */
 };
 void vt_recommend(struct vt_buf *b, const struct vt_served_model *model,
                   const struct vt_site *site, const struct vt_engine_config *engine,

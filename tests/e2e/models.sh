@@ -195,7 +195,29 @@ itl() { # FLAGS
 }
 few=$(itl qwen3-8b --max-cudagraph-capture-size 64)
 [ "$few" != "$(itl qwen3-8b)" ] || fail "graphs of 64 change nothing"
-is "the config" "$(itl qwen3-8b --compilation-config '{"cudagraph_capture_sizes": [1, 64, 8]}')" "$few"
+all=(1 2 4 {8..64..8})
+is "all sizes" "$(itl qwen3-8b --cudagraph-capture-sizes "${all[@]}")" "$few"
+two=$(itl qwen3-8b --cudagraph-capture-sizes 64 1)
+awk "BEGIN { exit !($two > 1.02 * $few) }" || fail "two sizes: $two, all: $few"
+is "the config" "$(itl qwen3-8b --compilation-config '{"cudagraph_capture_sizes": [1, 64, 1]}')" "$two"
+is "as a list" "$(itl qwen3-8b --max-cudagraph-capture-size 64 --cudagraph-capture-sizes 1,64)" "$two"
+good profile make qwen3-8b --cudagraph-capture-sizes 1 64 -o sizes.json
+grep -q '"graph_sizes": \[1, 64\],' sizes.json || fail "$(cat sizes.json)"
+bad 'should be consistent with the max value' simulate qwen3-8b \
+    --max-cudagraph-capture-size 32 --cudagraph-capture-sizes 1 64
+bad 'mutually exclusive' simulate qwen3-8b --cudagraph-capture-sizes 1 64 \
+    --compilation-config '{"cudagraph_capture_sizes": [1]}'
+bad "cudagraph-capture-sizes: 'x' is no" simulate qwen3-8b --cudagraph-capture-sizes x
+bad 'must be 1 to' simulate qwen3-8b --cudagraph-capture-sizes 0
+bad '--compilation-config: .*must be a list' simulate \
+    --compilation-config '{"cudagraph_capture_sizes": 4}'
+# A mixture sets memory for its graphs aside.
+blocks() {
+    good profile kv-capacity qwen3-30b-a3b --gpu H200 --json "$@"
+    python3 -c 'import json; print(json.load(open("out"))["num_gpu_blocks"])'
+}
+[ "$(blocks --enforce-eager)" -gt "$(blocks --cudagraph-capture-sizes 1 2 4)" ] || fail "no graphs take room"
+[ "$(blocks --cudagraph-capture-sizes 1 2 4)" -gt "$(blocks)" ] || fail "three graphs take as much as all"
 is "no graphs" "$(itl qwen3-8b --compilation-config '{"cudagraph_mode": "NONE"}')" \
     "$(itl qwen3-8b --enforce-eager)"
 is "a profile's" "$(basis --profile qwen3-8b-h200 --max-cudagraph-capture-size 64)" transferred

@@ -5,6 +5,7 @@ set -euo pipefail
 
 # up ARGS...: the server comes up; what it says is in `said`.
 up() {
+    : >said # the last server has said the same
     "$VTWIN" serve "$@" --port 0 >/dev/null 2>said &
     local server=$!
     for _ in $(seq 300); do

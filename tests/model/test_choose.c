@@ -90,11 +90,12 @@ static void the_best_is_chosen(void **state)
     struct vt_arch arch;
     struct vt_gpu gpu;
     struct vt_err err = {0};
-    struct vt_estimate_query q = {.arch = &arch,
-                                  .gpu = &gpu,
-                                  .tp = r->tp,
-                                  .kv_bytes = r->kv_bytes,
-                                  .enforce_eager = r->eager};
+    struct vt_estimate_query q = {
+        .arch = &arch,
+        .gpu = &gpu,
+        .tp = r->tp,
+        .kv_bytes = r->kv_bytes,
+        .graphs = r->eager ? &(const struct vt_graphs){.none = true} : NULL};
     int rc;
 
     assert_int_equal(vt_arch_load(&arch, r->model, &err), VT_OK);

@@ -131,14 +131,20 @@ static void a_search_over_cache_formats_names_them(void **state)
 
 static void the_command_line_names_all_that_was_assumed(void **state)
 {
-    static const struct {
+    const struct vt_graphs none = {.none = true}, listed = {.n = 2, .size = {1, 64}},
+                           bounded = {.most = 64};
+    const struct {
         struct vt_served_model model;
         const char *begins;
     } rows[] = {
+        {{.name = "m", .graphs = &listed},
+         "vllm serve m --cudagraph-capture-sizes 1 64 --max-num-seqs 128"},
+        {{.name = "m", .graphs = &bounded},
+         "vllm serve m --max-cudagraph-capture-size 64 --max-num-seqs 128"},
         {{.name = "m"}, "vllm serve m --max-num-seqs 128"},
         {{.name = "a/Llama (fp8)"},
          "vllm serve a/Llama --quantization fp8 --max-num-seqs"},
-        {{.name = "m", .quantization = "awq", .dtype = "half", .enforce_eager = true},
+        {{.name = "m", .quantization = "awq", .dtype = "half", .graphs = &none},
          "vllm serve m --quantization awq --dtype half --enforce-eager --max-num-seqs"},
         {{.name = NULL}, "vllm serve MODEL --max-num-seqs"},
     };

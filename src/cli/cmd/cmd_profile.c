@@ -180,6 +180,7 @@ struct kv_job {
     struct vt_arch arch, draft;
     struct vt_gpu gpu;
     struct vt_kv_query q;
+    struct vt_graphs graphs;
     struct vt_kv_capacity room;
 };
 
@@ -343,7 +344,10 @@ static int kv_capacity(const struct opt_args *a, struct vt_err *err)
 
     if (!j.config || !e->gpu)
         return vt_fail(err, VT_EINPUT, "kv-capacity needs --hf-config and --gpu");
+    if ((rc = engine_find_graphs(&j.graphs, a, e, err)))
+        return rc;
     ask_capacity(&j.q, a, o);
+    j.q.graphs = &j.graphs;
     j.q.kv.arch = &j.arch;
     j.q.gpu = &j.gpu;
     if ((rc = vt_within(err, vt_arch_load(&j.arch, j.config, err), "--hf-config")) ||

@@ -197,6 +197,8 @@ static int open_job(struct validate_job *j, const struct opt_args *a,
                                  &o->engine.dtype,
                                  &o->engine.enforce_eager,
                                  &o->engine.graphs,
+                                 &o->engine.graph_sizes,
+                                 &o->engine.largest_graph,
                                  &o->engine.offload,
                                  &o->engine.offload.size_gib,
                                  &o->engine.offload.backend};

@@ -76,8 +76,11 @@ const struct opt_row engine_rows[] = {
     OPT_TEXT(dtype, "dtype", "TYPE", NULL, "of weights that are not quantised",
              .shown = "auto"),
     OPT_FLAG(enforce_eager, "enforce-eager", "no CUDA graphs"),
-    OPT_U32(graphs.most, "max-cudagraph-capture-size", "N", 1, 1 << 20, NULL,
-            "tokens of the largest CUDA graph", .shown = "as vLLM decides"),
+    OPT_LIST(graph_sizes, "cudagraph-capture-sizes", "N ...",
+             "tokens of the CUDA graphs; steps are padded to the next",
+             .shown = "as vLLM decides"),
+    OPT_U32(largest_graph, "max-cudagraph-capture-size", "N", 1, ENGINE_GRAPH_TOKENS,
+            NULL, "tokens of the largest", .shown = "as vLLM decides"),
     OPT_READ(graphs, "compilation-config", "JSON", engine_read_graphs, NULL,
              "as vLLM's; of it, which CUDA graphs there are"),
     OPT_SWITCH(config.enable_prefix_caching, "enable-prefix-caching", NULL,
@@ -181,32 +184,6 @@ int engine_read_acceptance(const struct opt_row *row, const char *text, void *fi
     return VT_OK;
 }
 
-/* Of vLLM's compilation config, what says which graphs there are. */
-int engine_read_graphs(const struct opt_row *row, const char *text, void *field,
-                       struct vt_err *err)
-{
-    struct engine_graphs *g = field;
-    struct vt_arena arena = {0};
-    const struct vt_node *root = NULL, *sizes;
-    const char *mode = "";
-    int rc = vt_json_parse(&arena, text, strlen(text), 1, &root, err);
-
-    if (rc == VT_OK && root->kind != VT_MAP)
-        rc = vt_fail(err, VT_EINPUT, "it is no JSON object");
-    if (rc == VT_OK &&
-        !(rc = vt_get_str(root, "cudagraph_mode", VT_OPTIONAL, &mode, err)))
-        rc = vt_get_u32(root, "max_cudagraph_capture_size", VT_OPTIONAL, 1, 1 << 20,
-                        &g->most, err);
-    sizes = rc == VT_OK ? vt_get_non_null(root, "cudagraph_capture_sizes") : NULL;
-    for (uint32_t i = 0; sizes && sizes->kind == VT_LIST && i < sizes->n; i++)
-        if (sizes->u.item[i].kind == VT_INT && sizes->u.item[i].u.integer > g->most &&
-            sizes->u.item[i].u.integer <= 1 << 20)
-            g->most = (uint32_t)sizes->u.item[i].u.integer;
-    g->none = strcmp(mode, "NONE") == 0;
-    vt_arena_free(&arena);
-    return vt_within(err, rc, "--%s", row->name);
-}
-
 int engine_read_release(const struct opt_row *row, const char *text, void *field,
                         struct vt_err *err)
 {
@@ -286,7 +263,7 @@ static int open_model(struct engine_job *j, const struct opt_args *a,
     if (profile || inline_model) {
         rc = opt_refuse(a, &o->basis, " chooses what times steps: not with --profile",
                         err);
-        if (o->enforce_eager || o->graphs.none)
+        if (j->graphs.none)
             cli_say("vtwin: warning: --enforce-eager changes no times that "
                     "--profile or --latency state\n");
     } else {
@@ -358,6 +335,8 @@ int engine_read(struct engine_job *j, const struct opt_args *a,
     int rc;
 
     *j = (struct engine_job){.asked = engine_asked_model(a, o)};
+    if ((rc = engine_find_graphs(&j->graphs, a, o, err)))
+        return rc;
     rc = open_model(j, a, o, profile, err);
     if (rc != VT_OK)
         return rc;
@@ -528,7 +507,7 @@ static bool keeps_pool(const struct engine_job *j, const struct opt_args *a,
                        const struct engine_options *o)
 {
     if (o->kv_dtype > 0 || o->pp > 1 || opt_given(a, &o->gpu_memory_utilization) ||
-        ((o->quantization || o->dtype || o->graphs.most > 0) && !j->described))
+        ((o->quantization || o->dtype || j->graphs.most > 0) && !j->described))
         return false;
     if (j->described)
         return j->basis == VT_MEASURED;

@@ -23,10 +23,9 @@ struct engine_options {
     double gpu_memory_utilization;
     uint32_t tp, pp, dp;
     bool enforce_eager;
-    struct engine_graphs {
-        uint32_t most; /* tokens of the largest; 0: as vLLM decides */
-        bool none;     /* as enforce_eager */
-    } graphs;
+    struct vt_graphs graphs;     /* as --compilation-config states them */
+    uint32_t largest_graph;      /* 0: not given */
+    struct opt_list graph_sizes; /* likewise */
     uint32_t partial_prefills, long_partial_prefills; /* of 0.26; 1 */
     bool ep;
     int kv_dtype;        /* of engine_kv_dtypes */
@@ -81,6 +80,7 @@ struct engine_job {
     double host_speed;               /* that estimates go by */
     const char *model_name;          /* that the profile is of; NULL: not stated */
     const char *asked;               /* the model that flags name; NULL: none */
+    struct vt_graphs graphs;         /* that flags ask for */
     struct vt_engine_config config;  /* not yet checked */
     char vllm_version[32];           /* of its release, with all three numbers */
     struct vt_arch arch;
@@ -103,6 +103,12 @@ int engine_open(struct engine_job *j, const struct opt_args *a,
                 const struct engine_options *o, const char *profile,
                 const struct vt_meta *meta, uint32_t tp,
                 struct vt_err *err) VT_MUST_CHECK;
+/* The CUDA graphs that flags ask for (engine_graphs.c). */
+enum { ENGINE_GRAPH_TOKENS = 1000000 };
+int engine_find_graphs(struct vt_graphs *g, const struct opt_args *a,
+                       const struct engine_options *o,
+                       struct vt_err *err) VT_MUST_CHECK;
+bool engine_asks_graphs(const struct engine_job *j); /* for any but vLLM's */
 /* What flags say of the host's share of the KV cache, put into j->config; and its size
  * there, when a block's is known (engine_offload.c). */
 int engine_ask_offload(struct engine_job *j, const struct opt_args *a,

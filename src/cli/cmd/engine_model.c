@@ -137,8 +137,7 @@ struct vt_estimate_query engine_estimate(const struct engine_job *j,
         .pp = o->pp,
         .dp = o->dp,
         .expert_parallel = o->ep,
-        .enforce_eager = o->enforce_eager || o->graphs.none,
-        .graph_size = o->graphs.most,
+        .graphs = engine_asks_graphs(j) ? &j->graphs : NULL,
         .kv_bytes = engine_kv_bytes(o->kv_dtype),
         .host_speed = j->host_speed,
     };
@@ -209,8 +208,7 @@ int engine_choose(struct engine_job *j, const struct opt_args *a,
     int rc;
 
     j->described = j->asked || o->gpu || opt_given(a, &o->basis) || o->quantization ||
-                   o->dtype || o->pp > 1 || o->enforce_eager || o->graphs.none ||
-                   o->graphs.most > 0;
+                   o->dtype || o->pp > 1 || engine_asks_graphs(j);
     *profile = VT_DEFAULT_PROFILE;
     if (!j->described) {
         j->basis = VT_MEASURED;
@@ -233,7 +231,7 @@ void engine_time_site(struct vt_site *site, const struct engine_job *j,
     site->estimate = j->has_sizes ? q : NULL;
     site->may_estimate = j->described && o->basis == VT_BASIS_UNKNOWN;
     if (!j->described) /* a profile's launches are as they were measured */
-        q->enforce_eager = false;
+        q->graphs = j->graphs.none ? NULL : q->graphs;
 }
 
 /* A profile that was not measured itself is no better for being carried over. */
@@ -306,7 +304,7 @@ void engine_recommend(struct vt_buf *b, const struct engine_job *j,
         .name = j->asked ? j->asked : j->model_name,
         .quantization = o->quantization,
         .dtype = o->dtype,
-        .enforce_eager = o->enforce_eager,
+        .graphs = &j->graphs,
     };
 
     vt_recommend(b, &model, site, engine, s);

@@ -241,11 +241,11 @@ static void note_outside(struct vt_estimate *e, const struct vt_estimate_query *
              q->pp);
     if (q->expert_parallel && q->arch->experts > 0)
         note(e, "expert parallel: experts evenly in use, and no time to reach them");
-    if (q->enforce_eager)
+    if (!(e->params.graph_limit > 0))
         note(e, "without CUDA graphs: taken as what larger steps cost with them");
-    if (q->graph_size > VT_STEP_GRAPH_LIMIT)
+    if (e->params.graph_stated > 0 && e->params.graph_limit > VT_STEP_GRAPH_LIMIT)
         note(e, "graphs of up to %.0f tokens: taken as those of up to %.0f go on",
-             q->graph_size, VT_STEP_GRAPH_LIMIT);
+             e->params.graph_limit, VT_STEP_GRAPH_LIMIT);
     if (dense < 0.9)
         note(e,
              "weights of %.0f bits: kernels of another model's experts were measured",

@@ -547,16 +547,31 @@ static void share_stages(struct vt_step_params *p, const struct sizes *s, double
     p->base += (pp - 1) * s->reduce_us;
 }
 
+static void set_graphs(struct vt_step_params *p, const struct vt_estimate_query *q)
+{
+    const struct vt_graphs *g = q->graphs;
+
+    p->graph_limit = vt_arch_graph_limit(q->arch);
+    if (!g || !(g->none || g->most > 0 || g->n > 0))
+        return;
+    if (!g->none)
+        for (uint32_t i = 0; i < g->n; i++)
+            if (q->budget == 0 || g->size[i] <= q->budget)
+                p->graph_size[p->n_graph_sizes++] = g->size[i];
+    p->graph_limit = g->none                ? 0
+                     : p->n_graph_sizes > 0 ? p->graph_size[p->n_graph_sizes - 1]
+                     : g->n > 0             ? 0
+                                            : g->most;
+    p->graph_stated = p->graph_limit > 0;
+}
+
 void vt_law_params(const struct vt_law *law, const struct vt_gpu_reach *reach,
                    const struct vt_estimate_query *q, struct vt_step_params *out)
 {
     struct sizes s = sizes_of(law, reach, q);
 
     vt_step_params_init(out);
-    out->graph_stated = q->graph_size > 0 && !q->enforce_eager;
-    out->graph_limit = q->enforce_eager    ? 0
-                       : q->graph_size > 0 ? q->graph_size
-                                           : vt_arch_graph_limit(q->arch);
+    set_graphs(out, q);
     out->experts = s.experts;
     out->experts_per_token = s.experts_per_token;
     gpu_params(law, &s, out);
@@ -600,6 +615,8 @@ void vt_step_transfer(const struct vt_step_params *measured,
     *out = *measured;
     out->graph_limit = here->graph_limit;
     out->graph_stated = here->graph_stated;
+    out->n_graph_sizes = here->n_graph_sizes;
+    memcpy(out->graph_size, here->graph_size, sizeof(out->graph_size));
     out->experts = here->experts;
     out->experts_per_token = here->experts_per_token;
     out->window = here->window;

@@ -126,8 +126,20 @@ void vt_step_params_init(struct vt_step_params *p)
 /* ---- what a step is made of ------------------------------------------- */
 
 /* Tokens the GPU computes: padded to the next graph size. */
-static uint32_t padded(uint32_t tokens)
+static uint32_t padded(const struct vt_step_params *p, uint32_t tokens)
 {
+    uint32_t lo = 0, hi = p->n_graph_sizes;
+
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+
+        if (p->graph_size[mid] < tokens)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    if (p->n_graph_sizes > 0)
+        return lo < p->n_graph_sizes ? p->graph_size[lo] : tokens;
     if (tokens <= 2)
         return tokens;
     if (tokens <= 4)
@@ -229,7 +241,7 @@ void vt_step_features(const struct vt_step_params *p, const struct vt_step_plan 
         .running = plan->running,
         .requests = plan->n_prefills + plan->n_decodes,
     };
-    f->tokens = f->mode == VT_STEP_EAGER ? tokens : padded(tokens);
+    f->tokens = f->mode == VT_STEP_EAGER ? tokens : padded(p, tokens);
     f->missing = missing_rows(f->tokens);
     f->size = vt_knots_place(knots[f->mode].knot, knots[f->mode].n, f->tokens);
     f->decoding =
@@ -372,17 +384,56 @@ static int read_factors(struct vt_step_params *p, const struct vt_node *node, si
     return rc;
 }
 
+/* Steps beyond the last one have no graph, whatever graph_limit says. An inline list of
+ * one is the number itself. */
+static int read_graph_sizes(struct vt_step_params *p, const struct vt_node *node,
+                            struct vt_err *err)
+{
+    const struct vt_node *list = vt_get(node, "graph_sizes");
+    uint32_t n = !list ? 0 : list->kind == VT_LIST ? list->n : 1;
+
+    if (!list)
+        return VT_OK;
+    if (n == 0 || n > VT_MOST_GRAPHS)
+        return vt_fail(err, VT_EINPUT, "field 'graph_sizes' must hold 1 to %d numbers",
+                       VT_MOST_GRAPHS);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct vt_node *x = list->kind == VT_LIST ? &list->u.item[i] : list;
+        double v = x->kind == VT_INT    ? (double)x->u.integer
+                   : x->kind == VT_REAL ? x->u.real
+                                        : 0;
+        uint32_t least = i > 0 ? p->graph_size[i - 1] + 1 : 1;
+
+        if (!(v >= least && v <= 1e6) || v > floor(v))
+            return vt_fail(err, VT_EINPUT,
+                           "field 'graph_sizes': element %u must be a whole number of "
+                           "%u to 1000000",
+                           i, least);
+        p->graph_size[i] = (uint32_t)v;
+    }
+    p->n_graph_sizes = n;
+    p->graph_limit = p->graph_size[n - 1];
+    p->graph_stated = 1;
+    return VT_OK;
+}
+
 int vt_step_params_read(struct vt_step_params *p, const struct vt_node *node,
                         struct vt_err *err)
 {
     /* host_hold_tokens was written by 0.1.0: a first-use stall, taken for a law. */
-    static const char *const also[] = {"graph_factor",     "mixed_factor",
-                                       "eager_factor",     "context_factor",
-                                       "host_hold_tokens", NULL};
+    static const char *const also[] = {"graph_factor",
+                                       "mixed_factor",
+                                       "eager_factor",
+                                       "context_factor",
+                                       "host_hold_tokens",
+                                       "graph_sizes",
+                                       NULL};
     int rc = params_read(node, params, also, p, err);
 
     for (size_t i = 0; i < VT_COUNT(factors) && rc == VT_OK; i++)
         rc = read_factors(p, node, i, err);
+    if (rc == VT_OK)
+        rc = read_graph_sizes(p, node, err);
     if (rc == VT_OK && p->experts_per_token > p->experts)
         rc = vt_fail(err, VT_EINPUT, "field 'experts_per_token' is above 'experts'");
     return rc;
@@ -407,6 +458,12 @@ void vt_step_params_write(struct vt_buf *b, const struct vt_step_params *p,
         vt_buf_printf(b, "%s\"%s\": ", indent, x->name);
         put_number(b, v, digits);
         vt_buf_str(b, ",\n");
+    }
+    for (uint32_t i = 0; i < p->n_graph_sizes; i++) {
+        if (i == 0)
+            vt_buf_printf(b, "%s\"graph_sizes\": [", indent);
+        vt_buf_printf(b, i + 1 < p->n_graph_sizes ? "%u, " : "%u],\n",
+                      p->graph_size[i]);
     }
     for (size_t i = 0; i < VT_COUNT(factors); i++) {
         vt_buf_printf(b, "%s\"%s\": [", indent, factors[i].name);
