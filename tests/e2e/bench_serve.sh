@@ -163,5 +163,12 @@ t = d["twin"]
 assert t["predicted"]["requests"] == t["measured"]["requests"] == 12, t
 assert t["predicted"]["output_tokens"] == 96 and t["predicted"]["ttft_ms"]["mean"] > 5, t
 P
+# A twin that fails when all is measured: that is said, and what was measured is kept.
+vtwin bench serve --base-url "$url" --model timed --dataset-name random \
+    --num-prompts 4 --random-input-len 20 --random-output-len 4 \
+    --twin 'llama-3.1-405b --gpu L4' --save-result --result-filename kept.json
+[ "$status" -eq 2 ] || fail "exit $status: $(cat err)"
+grep -q "^vtwin: --twin 'llama-3.1-405b --gpu L4': no room for a KV cache" err || fail "$(cat err)"
+python3 -c 'import json; d = json.load(open("kept.json")); assert d["completed"] == 4 and "twin" not in d'
 bad "--twin '--gpo H200': unknown flag" bench serve --base-url "$url" --twin '--gpo H200'
 bad "nothing is measured with --dry-run" bench serve --dry-run --twin '--gpu H200'

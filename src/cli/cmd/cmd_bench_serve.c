@@ -156,7 +156,8 @@ static int measure_server(struct bench_job *j, struct vt_err *err)
     struct vt_load_summary s = {0};
     struct vt_load_origin origin;
     struct vt_buf b = {0}, twin = {0};
-    int rc = bench_job_warm(j, err);
+    struct vt_err why = {0};
+    int rc = bench_job_warm(j, err), no_twin = VT_OK;
 
     if (rc || (rc = bench_job_run(j, &r, &s, err)))
         goto out;
@@ -171,9 +172,10 @@ static int measure_server(struct bench_job *j, struct vt_err *err)
         goto out;
     if (o->slo.given)
         put_limits(&b, j, &s);
-    /* What was measured is not lost with a twin that cannot be. */
-    if (o->twin && s.completed > 0 && bench_twin(j, &r, &b, &twin, err) != VT_OK)
-        bench_tell("--twin '%s': %s", o->twin, err->msg);
+    /* What was measured is not lost with a twin that cannot be: that is told last. */
+    if (o->twin && s.completed > 0)
+        no_twin =
+            vt_within(&why, bench_twin(j, &r, &b, &twin, &why), "--twin '%s'", o->twin);
     if ((rc = cli_print(&b, err)) || (rc = save_result(j, &r, &s, &twin, err)) ||
         (o->compare.report && (rc = bench_page(j, &r, &s, o->compare.report, err))) ||
         (o->trace_out && (rc = bench_write_trace(&r, &origin, o->trace_out, err))) ||
@@ -186,6 +188,10 @@ static int measure_server(struct bench_job *j, struct vt_err *err)
         struct vt_summary run = limited_part(&s);
 
         rc = limits_check(&o->slo.at, &run, err);
+    }
+    if (rc == VT_OK && no_twin != VT_OK) {
+        *err = why;
+        rc = no_twin;
     }
 out:
     vt_buf_free(&b);
