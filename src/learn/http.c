@@ -9,6 +9,10 @@
 #define ASK_TIMEOUT (30 * VT_SEC)
 #define SETTLE      (2 * VT_SEC) /* for gauges to say that our requests are gone */
 #define LOOK        (20 * VT_MS)
+/* A stream that fills the KV cache: long enough for blocks of 256 tokens. */
+#define POOL_TIME (60 * VT_SEC)
+#define POOL_LOOK (5 * VT_MS) /* shorter than any engine takes for a block */
+enum { POOL_PROMPT = 500, POOL_OUTPUT = 1100, POOL_RISES = 8 };
 
 /* ---- asking ------------------------------------------------------------- */
 
@@ -40,7 +44,9 @@ static int ask_version(struct vt_learn_http *h, struct vt_arena *arena,
     return rc;
 }
 
-static int ask_metrics(struct vt_learn_http *h, struct vt_meta *m, struct vt_err *err)
+/* *there: it tells how large the KV cache is. */
+static int ask_metrics(struct vt_learn_http *h, struct vt_meta *m, bool *there,
+                       struct vt_err *err)
 {
     struct vt_buf reply = {0};
     int status = 0, rc = call_server(h, "/metrics", NULL, &status, &reply, err);
@@ -48,7 +54,7 @@ static int ask_metrics(struct vt_learn_http *h, struct vt_meta *m, struct vt_err
     if (rc == VT_OK && status != 200)
         rc = vt_fail(err, VT_ECHECK, "/metrics: status %d: this is not vLLM", status);
     if (rc == VT_OK)
-        rc = told_cache(m, reply.data ? reply.data : "", reply.len, err);
+        rc = told_cache(m, there, reply.data ? reply.data : "", reply.len, err);
     vt_buf_free(&reply);
     return rc;
 }
@@ -105,25 +111,6 @@ static int find_ids(struct vt_learn_http *h, struct vt_err *err)
     return rc;
 }
 
-static int http_ask(void *user, struct vt_arena *arena, struct vt_meta *m,
-                    struct vt_err *err)
-{
-    struct vt_learn_http *h = user;
-    struct vt_load_model found;
-    int rc = vt_load_find_model(&h->config, &h->arena, &found, err);
-
-    if (rc != VT_OK)
-        return rc;
-    if (!h->config.model)
-        h->config.model = found.id;
-    m->max_model_len = found.max_model_len;
-    if ((rc = vt_arena_text(arena, found.root, &m->model, err)) ||
-        (rc = ask_version(h, arena, m, err)) || (rc = ask_metrics(h, m, err)))
-        return rc;
-    ask_config(h, m);
-    return find_ids(h, err);
-}
-
 /* ---- counters beside a load --------------------------------------------- */
 
 static void look(struct vt_learn_http *h, struct told_counters *t)
@@ -139,6 +126,22 @@ static void look(struct vt_learn_http *h, struct told_counters *t)
     vt_buf_free(&reply);
 }
 
+struct vt_learn_looks { /* at a KV cache that fills */
+    struct told_usage look[512];
+    size_t n, rises;
+    uint32_t prompt; /* tokens that are there from the first */
+};
+
+static void keep_look(struct vt_learn_looks *l, const struct told_counters *t,
+                      uint64_t tokens)
+{
+    if (l->n >= VT_COUNT(l->look) || t->running != 1 || !(t->kv_usage > 0))
+        return;
+    l->rises += l->n == 0 || t->kv_usage > l->look[l->n - 1].usage;
+    l->look[l->n++] =
+        (struct told_usage){.usage = t->kv_usage, .tokens = l->prompt + tokens};
+}
+
 /* While the generator waits. */
 static void watch(void *user, const struct vt_load_progress *p)
 {
@@ -149,34 +152,42 @@ static void watch(void *user, const struct vt_load_progress *p)
     if (!h->watched)
         return;
     look(h, &t);
+    if (h->looks)
+        keep_look(h->looks, &t, p->tokens);
     if (t.running > h->watched->running)
         h->watched->running = t.running;
     if (t.waiting > h->watched->waiting)
         h->watched->waiting = t.waiting;
 }
 
-/* Gauges are told with the next step: they get a while to reach 0. */
-static void look_after(struct vt_learn_http *h, const struct told_counters *before,
-                       size_t sent, struct vt_learn_done *done)
+/* The counters when no request is left and so many have ended, or after a while:
+ * gauges are told with the next step. */
+static struct told_counters settle(struct vt_learn_http *h, uint64_t ended)
 {
     vt_ns until = vt_wall_ns() + SETTLE;
     struct told_counters t;
 
     for (;;) {
         look(h, &t);
-        if (!t.found || (t.running + t.waiting == 0 && t.ended >= before->ended + sent))
-            break;
-        if (vt_wall_ns() >= until)
-            break;
+        if (!t.found || (t.running + t.waiting == 0 && t.ended >= ended) ||
+            vt_wall_ns() >= until)
+            return t;
         vt_sleep_ns(LOOK);
     }
+}
+
+static void look_after(struct vt_learn_http *h, const struct told_counters *before,
+                       size_t sent, struct vt_learn_done *done)
+{
+    struct told_counters t = settle(h, before->ended + sent);
+
     done->told = t.found && before->found;
     if (!done->told)
         return;
     done->others_now = t.running + t.waiting;
     done->others = (int64_t)(t.ended - before->ended) - (int64_t)sent;
     done->preemptions = t.preemptions - before->preemptions;
-    done->drafts = t.drafts;
+    done->drafts = t.drafts > before->drafts;
 }
 
 /* ---- measuring ---------------------------------------------------------- */
@@ -200,6 +211,7 @@ static bool is_stopped(void *user)
     const struct vt_learn_http *h = user;
 
     return vt_wall_ns() >= h->until || h->failed > 0 ||
+           (h->looks && h->looks->rises >= POOL_RISES) ||
            (h->config.stopped && h->config.stopped(h->config.user));
 }
 
@@ -252,6 +264,95 @@ out:
     vt_load_records_free(&r);
     vt_load_plan_free(&plan);
     return rc;
+}
+
+/* ---- a KV cache of which the server tells nothing ------------------------ */
+
+static int plan_stream(struct vt_load_plan *plan, const struct vt_load_data *data,
+                       uint32_t prompt, uint32_t output, struct vt_err *err)
+{
+    struct vt_workload stream = {0};
+    struct vt_buf b = {0};
+    int rc;
+
+    vt_buf_printf(
+        &b,
+        "name: pool\nrequests: 1\narrival: {process: closed, concurrency: 1}\n"
+        "prompt: %u\noutput: %u\n",
+        (unsigned)prompt, (unsigned)output);
+    rc = b.failed ? vt_nomem(err)
+                  : vt_workload_generate_text(&stream, "pool", b.data, b.len, 1, err);
+    if (rc == VT_OK)
+        rc = vt_load_plan_of(plan, data, &stream, err);
+    vt_workload_free(&stream);
+    vt_buf_free(&b);
+    return rc;
+}
+
+/* vLLM's Rust frontend tells how full the KV cache is and not how large: one stream
+ * alone fills it block by block. */
+static int find_pool(struct vt_learn_http *h, struct vt_meta *m, struct vt_err *err)
+{
+    struct vt_load_data data = {.token_ids = true,
+                                .seed = vt_hash2(h->seed, ++h->loads),
+                                .id_range = {h->ids_below / 8, h->ids_below}};
+    uint32_t room = m->max_model_len > 0 ? m->max_model_len : 2048;
+    struct vt_learn_looks looks = {.prompt =
+                                       room / 4 < POOL_PROMPT ? room / 4 : POOL_PROMPT};
+    struct vt_learn_done seen = {0};
+    struct vt_load_config c = h->config;
+    struct vt_load_records r = {0};
+    struct vt_load_plan plan = {0};
+    struct told_counters t;
+    int rc = plan_stream(&plan, &data, looks.prompt,
+                         room / 2 < POOL_OUTPUT ? room / 2 : POOL_OUTPUT, err);
+
+    if (rc == VT_OK) {
+        c.max_concurrency = 1;
+        c.tick_ns = POOL_LOOK;
+        c.progress = watch;
+        c.stopped = is_stopped;
+        c.user = h;
+        h->watched = &seen;
+        h->looks = &looks;
+        h->until = vt_wall_ns() + POOL_TIME;
+        rc = vt_load_run(&r, &plan, NULL, &c, err);
+        h->watched = NULL;
+        h->looks = NULL;
+    }
+    if (rc == VT_OK) {
+        t = settle(h, 0);
+        m->enable_prefix_caching = t.prefix_queries > 0;
+        if (!told_pool(m, looks.look, looks.n))
+            rc = vt_fail(err, VT_ECHECK,
+                         "/metrics has no vllm:cache_config_info, and "
+                         "vllm:kv_cache_usage_perc does not tell how large the KV "
+                         "cache is");
+    }
+    vt_load_records_free(&r);
+    vt_load_plan_free(&plan);
+    return rc;
+}
+
+static int http_ask(void *user, struct vt_arena *arena, struct vt_meta *m,
+                    struct vt_err *err)
+{
+    struct vt_learn_http *h = user;
+    struct vt_load_model found;
+    bool there;
+    int rc = vt_load_find_model(&h->config, &h->arena, &found, err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (!h->config.model)
+        h->config.model = found.id;
+    m->max_model_len = found.max_model_len;
+    if ((rc = vt_arena_text(arena, found.root, &m->model, err)) ||
+        (rc = ask_version(h, arena, m, err)) || (rc = ask_metrics(h, m, &there, err)))
+        return rc;
+    ask_config(h, m);
+    rc = find_ids(h, err);
+    return rc == VT_OK && !there ? find_pool(h, m, err) : rc;
 }
 
 static double http_seconds(void *user)

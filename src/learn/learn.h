@@ -52,6 +52,8 @@ struct vt_learn_site {
     double (*seconds)(void *user); /* the clock that the budget is counted on */
 };
 
+struct vt_learn_looks; /* the site's own */
+
 /* A server over HTTP. */
 struct vt_learn_http {            /* set config; the rest is the site's own */
     struct vt_load_config config; /* where; api_key, headers, trust; stopped */
@@ -62,6 +64,7 @@ struct vt_learn_http {            /* set config; the rest is the site's own */
     vt_ns until;                   /* when the load under way is cut off */
     size_t failed;                 /* of its requests: one is enough to end it */
     struct vt_learn_done *watched; /* of the load under way; NULL: not watched */
+    struct vt_learn_looks *looks;  /* at the KV cache beside it; NULL: none */
 };
 struct vt_learn_site vt_learn_http(struct vt_learn_http *h); /* borrows h */
 void vt_learn_http_close(struct vt_learn_http *h);

@@ -165,6 +165,7 @@ struct vt_load_config {   /* all borrowed; zero means "as vLLM does" where it ca
     uint64_t seed;
     bool (*stopped)(void *user); /* asked about ten times a second; NULL: never */
     void (*progress)(void *user, const struct vt_load_progress *p); /* as often; NULL */
+    vt_ns tick_ns; /* how often; 0: ten times a second */
     void *user;
 };
 

@@ -348,7 +348,7 @@ static bool tick(struct load_run *r) /* false: it is to end */
     };
     vt_ns limit = c->timeout_ns > 0 ? c->timeout_ns : SIX_HOURS;
 
-    r->next_tick = r->now + TICK;
+    r->next_tick = r->now + (c->tick_ns > 0 ? c->tick_ns : TICK);
     for (size_t i = 0; i < r->n_conns; i++)
         if (r->conn[i]->call.state != NET_FREE &&
             r->now - load_record(r->conn[i])->begun > limit)
