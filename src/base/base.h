@@ -341,6 +341,7 @@ static inline uint64_t *vt_map_get(const struct vt_map *m, uint64_t key)
     return m->cell[i].key ? &m->cell[i].value : NULL;
 }
 
+#include "base/crew/crew.h"
 #include "base/fs/fs.h"
 #include "base/json/json.h"
 #include "base/mp/mp.h"

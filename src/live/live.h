@@ -38,13 +38,6 @@ void vt_wait_sharply(void);
  * that have passed do not sleep. */
 bool vt_wait_fd(int fd, vt_ns until);
 
-/* ---- threads ------------------------------------------------------------- */
-
-/* Starts a thread that gets no signals: those are for the caller's, whose waiting they
- * interrupt. */
-int vt_thread_start(pthread_t *out, void *(*run)(void *), void *arg,
-                    struct vt_err *err) VT_MUST_CHECK;
-
 /* ---- an inbox ------------------------------------------------------------ */
 
 /* A queue from any threads to one, with a descriptor to sleep on. Putting never

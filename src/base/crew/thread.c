@@ -1,8 +1,9 @@
 /* thread.c - threads beside the one that signals are for. */
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "live/live.h"
+#include "base/base.h"
 
 int vt_thread_start(pthread_t *out, void *(*run)(void *), void *arg, struct vt_err *err)
 {
@@ -16,4 +17,11 @@ int vt_thread_start(pthread_t *out, void *(*run)(void *), void *arg, struct vt_e
     return failed == 0
                ? VT_OK
                : vt_fail(err, VT_EIO, "cannot start a thread: %s", strerror(failed));
+}
+
+uint32_t vt_processors(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return n > 1 && n < 65536 ? (uint32_t)n : 1;
 }
