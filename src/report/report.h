@@ -36,6 +36,9 @@ int vt_timings_quantiles(struct vt_timings *t, size_t row, const double *percent
 /* Takes back one gap of that length that was added before. */
 int vt_timings_ungap(struct vt_timings *t, vt_ns gap_ns,
                      struct vt_err *err) VT_MUST_CHECK;
+/* Moves all that the other has collected here. */
+int vt_timings_join(struct vt_timings *t, struct vt_timings *from,
+                    struct vt_err *err) VT_MUST_CHECK;
 
 struct vt_stat { /* milliseconds */
     double mean, p50, p90, p95, p99;

@@ -294,6 +294,17 @@ static int settle_all(struct vt_cells *c, struct vt_err *err)
     return rc;
 }
 
+int vt_cells_join(struct vt_cells *c, struct vt_cells *from, struct vt_err *err)
+{
+    int rc = settle_all(c, err);
+
+    if (rc || (rc = settle_all(from, err)) || from->n_runs == 0)
+        return rc;
+    c->run[c->n_runs++] = from->run[0];
+    from->n_runs = 0;
+    return settle_all(c, err);
+}
+
 int vt_cells_quantiles(struct vt_cells *c, const double *percentile, size_t n,
                        double *out, uint64_t *samples, struct vt_err *err)
 {

@@ -23,6 +23,9 @@ struct vt_cells {
 /* count may be below 0, to take back what was added before. */
 int vt_cells_add(struct vt_cells *c, vt_ns v, int64_t count,
                  struct vt_err *err) VT_MUST_CHECK;
+/* Moves all samples of the other here. */
+int vt_cells_join(struct vt_cells *c, struct vt_cells *from,
+                  struct vt_err *err) VT_MUST_CHECK;
 /* Exact to the nanosecond, with ties rounded up: integers all the way, so neither
  * order nor machine can change a digit. No samples give zeros. */
 int vt_cells_stat(struct vt_cells *c, struct vt_stat *out,

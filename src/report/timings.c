@@ -66,6 +66,23 @@ int vt_timings_ungap(struct vt_timings *t, vt_ns gap_ns, struct vt_err *err)
     return vt_cells_add(&t->of[ITL], gap_ns, -1, err);
 }
 
+int vt_timings_join(struct vt_timings *t, struct vt_timings *from, struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    for (size_t row = 0; row < VT_N_STATS && rc == VT_OK; row++)
+        rc = vt_cells_join(&t->of[row], &from->of[row], err);
+    t->requests += from->requests;
+    t->prompt_tokens += from->prompt_tokens;
+    t->output_tokens += from->output_tokens;
+    t->cached_tokens += from->cached_tokens;
+    if (from->first_arrival_ns < t->first_arrival_ns)
+        t->first_arrival_ns = from->first_arrival_ns;
+    if (from->last_token_ns > t->last_token_ns)
+        t->last_token_ns = from->last_token_ns;
+    return rc;
+}
+
 int vt_timings_quantiles(struct vt_timings *t, size_t row, const double *percentile,
                          size_t n, double *out, uint64_t *samples, struct vt_err *err)
 {

@@ -20,19 +20,22 @@ struct piece {                   /* consecutive requests of the workload */
     const struct vt_workload *w; /* the whole one, or `own` */
     struct vt_workload own;
     struct live *live; /* of each request */
-    size_t left;       /* of `own`: requests that are not over */
+    size_t cap_live;
+    size_t first; /* of its requests */
+    size_t left;  /* of `own`: requests that are not over */
     struct piece *next;
 };
 
 struct window {
     const struct vt_workload *w;
     struct vt_stream *stream; /* NULL: all of w is in hand, as one piece */
-    struct piece **place;     /* a ring: piece k is at k & (n_places - 1); NULL: over */
-    size_t n_places;          /* a power of two */
-    size_t first, end;        /* pieces in the ring */
-    size_t n_read;            /* requests in hand or over */
-    unsigned shift;           /* from a request to its piece */
-    struct piece *spare;      /* for pieces to come */
+    /* A ring: that of a request is at req & mask; NULL: it is over. Of a whole one only
+     * the first place is asked for. */
+    struct piece **place;
+    size_t mask;         /* a power of two of them, less one */
+    size_t first;        /* request in the ring */
+    size_t n_read;       /* requests in hand or over */
+    struct piece *spare; /* for pieces to come */
 };
 
 int window_open(struct window *x, const struct vt_workload *w, struct vt_err *err);
@@ -44,19 +47,19 @@ void window_let_go(struct window *x, size_t req);
 
 static inline struct piece *window_piece(const struct window *x, size_t req)
 {
-    return x->place[(req >> x->shift) & (x->n_places - 1)];
-}
-static inline size_t window_index(const struct window *x, size_t req) /* in its piece */
-{
-    return req & (((size_t)1 << x->shift) - 1);
+    return x->place[req & x->mask];
 }
 static inline const struct vt_work *window_work(const struct window *x, size_t req)
 {
-    return &window_piece(x, req)->w->req[window_index(x, req)];
+    const struct piece *p = window_piece(x, req);
+
+    return &p->w->req[req - p->first];
 }
 static inline struct live *window_live(const struct window *x, size_t req)
 {
-    return &window_piece(x, req)->live[window_index(x, req)];
+    const struct piece *p = window_piece(x, req);
+
+    return &p->live[req - p->first];
 }
 
 /* ---- arrivals: at recorded times, or as earlier requests end (source.c) -------- */
@@ -141,6 +144,24 @@ struct parting {
     size_t n, cap;
 };
 
+/* What a thread that runs engines for a while leaves to the one that keeps the books of
+ * all (fleet/windows.c). */
+struct run_later {
+    struct run_end {
+        vt_ns due;    /* when its engine's step was taken */
+        vt_ns end_ns; /* as the request's client has it */
+        vt_ns pause;  /* before what follows */
+        size_t req;
+        uint32_t instance;
+        uint32_t order; /* among those of the thread */
+        uint8_t how;    /* enum vt_finish */
+    } *end;
+    size_t n_ends, cap_ends;
+    size_t *over; /* requests that nothing will name any more */
+    size_t n_over, cap_over;
+    vt_ns due; /* of the step that is being taken */
+};
+
 struct sim_run {
     const struct vt_sim_spec *spec;
     const struct vt_workload *w;
@@ -161,6 +182,7 @@ struct sim_run {
     struct parting *from;
     bool kv_given; /* its prompts were computed elsewhere */
     uint32_t instance;
+    struct run_later *later; /* NULL: ends are booked as they come */
 
     vt_ns same_gap; /* equal gaps in a row, not yet handed on */
     uint32_t n_same_gaps;
@@ -190,6 +212,10 @@ vt_ns run_due(const struct sim_run *r);
 /* It does; *req is which, *on when it reaches the engine. VT_NEVER: not yet. */
 int run_arrive(struct sim_run *r, vt_ns now, size_t *req, vt_ns *on,
                struct vt_err *err);
+/* Of one that was left for later. */
+int run_book_end(struct sim_run *r, const struct run_end *e, struct vt_err *err);
+/* Gaps that are equal in a row go to the timings together: the last ones, too. */
+int run_flush_gaps(struct sim_run *r, struct vt_err *err);
 /* Admissions, preemptions and the log; then, in run_take_step(), also tokens and ends.
  */
 int run_note_step(struct sim_run *r, const struct vt_step *s, struct vt_err *err);

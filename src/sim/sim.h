@@ -54,6 +54,11 @@ struct vt_fleet {
     bool transfer_contention; /* transfers under way share the bandwidth */
     struct vt_autoscale autoscale;
     uint64_t seed;
+    /* Engines run side by side on so many threads while none can matter to another, and
+     * results are those of one thread to the byte; up to 1: one event after the other.
+     * Not used by what needs to know of every engine at every arrival, see
+     * docs/simulate.md. */
+    uint32_t threads;
 };
 /* Is `routing` one, and if not, why. */
 int vt_routing_check(const char *routing, struct vt_err *err) VT_MUST_CHECK;

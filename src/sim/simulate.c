@@ -56,7 +56,7 @@ static int gaps_add(struct sim_run *r, struct gaps *g, vt_ns gap, uint32_t token
     return VT_OK;
 }
 
-static int flush_gaps(struct sim_run *r, struct vt_err *err)
+int run_flush_gaps(struct sim_run *r, struct vt_err *err)
 {
     int rc = VT_OK;
 
@@ -114,12 +114,23 @@ struct vt_request run_hand_over(struct sim_run *r, size_t req)
     return q;
 }
 
-static void let_go_if_over(struct sim_run *r, size_t req)
+static int let_go_if_over(struct sim_run *r, size_t req, struct vt_err *err)
 {
     const struct live *l = window_live(&r->window, req);
+    struct run_later *later = r->later;
+    int rc;
 
-    if (l->ended && l->engines == 0)
+    if (!l->ended || l->engines > 0)
+        return VT_OK;
+    if (!later) {
         window_let_go(&r->window, req);
+        return VT_OK;
+    }
+    rc = vt_grow(&later->over, &later->cap_over, later->n_over + 1,
+                 sizeof(*later->over), err);
+    if (rc == VT_OK)
+        later->over[later->n_over++] = req;
+    return rc;
 }
 
 int run_part(struct sim_run *r, size_t req, struct vt_err *err)
@@ -133,15 +144,17 @@ int run_part(struct sim_run *r, size_t req, struct vt_err *err)
 }
 
 /* Those that left with the step before: this one has been noted. */
-static void part_for_good(struct sim_run *r)
+static int part_for_good(struct sim_run *r, struct vt_err *err)
 {
     struct parting *p = r->from;
+    int rc = VT_OK;
 
-    for (size_t i = 0; i < p->n; i++) {
+    for (size_t i = 0; i < p->n && rc == VT_OK; i++) {
         window_live(&r->window, p->tag[i])->engines--;
-        let_go_if_over(r, p->tag[i]);
+        rc = let_go_if_over(r, p->tag[i], err);
     }
     p->n = 0;
+    return rc;
 }
 
 vt_ns run_due(const struct sim_run *r)
@@ -190,8 +203,9 @@ static int tell_served(struct sim_run *r, size_t i, uint8_t finish, struct vt_er
         .ttft_ns = l->first - l->arrival,
         .gap = g->gap,
         .gap_tokens = g->bursts ? g->tokens : NULL,
-        .gap_running = g->running,
-        .gap_prefill = g->prefill,
+        /* The list may have been another's: what it had does not show. */
+        .gap_running = g->n > 0 ? g->running : NULL,
+        .gap_prefill = g->n > 0 ? g->prefill : NULL,
         .n_gaps = g->n,
         .output_tokens = l->tokens,
         .cached_tokens = l->cached,
@@ -216,15 +230,40 @@ static bool is_counted(const struct sim_run *r, const struct live *l, size_t i)
     return due >= s->count_from && (s->count_until == 0 || due < s->count_until);
 }
 
+int run_book_end(struct sim_run *r, const struct run_end *e, struct vt_err *err)
+{
+    int rc = r->tell_requests ? tell_served(r, e->req, e->how, err) : VT_OK;
+
+    if (r->keep_gaps)
+        r->spare_gaps[r->n_spare++] = window_live(&r->window, e->req)->gaps;
+    r->finished++;
+    r->in_flight--;
+    return rc ? rc : source_ended(&r->source, e->req, e->end_ns, e->pause, err);
+}
+
+static int leave_for_later(struct sim_run *r, struct run_end *e, struct vt_err *err)
+{
+    struct run_later *l = r->later;
+    int rc = vt_grow(&l->end, &l->cap_ends, l->n_ends + 1, sizeof(*l->end), err);
+
+    e->due = l->due;
+    e->order = (uint32_t)l->n_ends;
+    r->finished++;
+    if (rc == VT_OK)
+        l->end[l->n_ends++] = *e;
+    return rc;
+}
+
 static int end_request(struct sim_run *r, size_t i, uint8_t how,
                        const struct vt_step_plan *p, struct vt_err *err)
 {
     struct live *l = window_live(&r->window, i);
-    vt_ns end = l->last + r->post_ns, pause;
+    struct run_end e = {
+        .end_ns = l->last + r->post_ns, .req = i, .instance = r->instance, .how = how};
     struct vt_timing t = {
         .arrival_ns = l->arrival,
         .ttft_ns = l->first - l->arrival,
-        .e2e_ns = end - l->arrival,
+        .e2e_ns = e.end_ns - l->arrival,
         .queue_ns = l->queue,
         .prompt_tokens = window_work(&r->window, i)->prompt_tokens,
         .cached_tokens = l->cached,
@@ -232,17 +271,11 @@ static int end_request(struct sim_run *r, size_t i, uint8_t how,
     };
     int rc = is_counted(r, l, i) ? vt_timings_add(r->timings, &t, err) : VT_OK;
 
-    if (rc == VT_OK && r->tell_requests)
-        rc = tell_served(r, i, how, err);
-    if (r->keep_gaps)
-        r->spare_gaps[r->n_spare++] = l->gaps;
-    r->finished++;
-    r->in_flight--;
     l->ended = true;
+    e.pause = clock_pause(&r->clock, r->model, p->n, i, t.prompt_tokens);
     if (rc || (rc = run_part(r, i, err)))
         return rc;
-    pause = clock_pause(&r->clock, r->model, p->n, i, t.prompt_tokens);
-    return source_ended(&r->source, i, end, pause, err);
+    return r->later ? leave_for_later(r, &e, err) : run_book_end(r, &e, err);
 }
 
 /* ---- steps ------------------------------------------------------------ */
@@ -260,7 +293,7 @@ static int note_row(struct sim_run *r, const struct vt_row *row,
         if (l->tokens > 0) { /* starts over (BLIS): takes its gaps back */
             struct gaps *g = &r->gaps[l->gaps];
 
-            rc = flush_gaps(r, err);
+            rc = run_flush_gaps(r, err);
             for (uint32_t i = 0; i < g->n && rc == VT_OK && is_counted(r, l, row->tag);
                  i++)
                 rc = vt_timings_ungap(r->timings, g->gap[i], err);
@@ -273,7 +306,7 @@ static int note_row(struct sim_run *r, const struct vt_row *row,
         bool counted = is_counted(r, l, row->tag);
 
         if (counted && gap != r->same_gap) {
-            rc = flush_gaps(r, err);
+            rc = run_flush_gaps(r, err);
             r->same_gap = gap;
         }
         r->n_same_gaps += counted;
@@ -352,8 +385,7 @@ int run_note_step(struct sim_run *r, const struct vt_step *s, struct vt_err *err
     note_admissions(r, s);
     if (r->spec->sink && r->spec->sink->step && s->plan->n > 0)
         rc = tell_step(r, s, err);
-    part_for_good(r);
-    return rc;
+    return rc ? rc : part_for_good(r, err);
 }
 
 int run_take_step(struct sim_run *r, const struct vt_step *s, struct vt_err *err)
@@ -470,7 +502,7 @@ int vt_sim_run(const struct vt_sim_spec *spec, struct vt_summary *out,
         goto out;
     ended = spec->fleet ? fleet_simulate(&r, &t, err) : run_one(&r, &t, err);
     rc = ended == VT_ECHECK ? VT_OK : ended;
-    if (rc || (rc = flush_gaps(&r, err)))
+    if (rc || (rc = run_flush_gaps(&r, err)))
         goto out;
     *out = (struct vt_summary){
         .vllm = blis ? 0 : spec->engine.vllm,

@@ -93,7 +93,8 @@ struct trace_build {
     size_t cap_measured, cap_gaps, cap_gap_tokens;
     bool told_cut;  /* that the file was cut: a second reading need not tell it again */
     bool check_ids; /* false where ids are made here and so are unique */
-    bool untimed;   /* some request has no timings, so the file has none */
+    bool kept_whole;   /* turns of a session are added one after the other */
+    bool untimed;      /* some request has no timings, so the file has none */
     size_t n_given_up; /* aborted ones without timings, which do not count for that: in
                         * a file that has timings they are left out */
 };

@@ -165,6 +165,8 @@ struct survey {
     vt_ns from, to;
     uint32_t most_prompt_tokens;
     uint64_t most_tokens;
+    vt_ns least_think_ns;
+    size_t n_sessions;
 };
 
 /* False: these can't be streamed. */
@@ -172,7 +174,8 @@ static bool look_at_piece(struct survey *s, const struct trace_build *b)
 {
     const struct vt_workload *w = b->w;
 
-    if (b->n_sessions > 0 || b->unordered_ids || w->arrivals == VT_ARRIVALS_SESSION)
+    if (b->n_sessions > 0 || b->unordered_ids ||
+        (w->arrivals == VT_ARRIVALS_SESSION && !b->kept_whole))
         return false;
     for (size_t i = 0; i < w->n; i++) {
         const struct vt_work *q = &w->req[i];
@@ -185,6 +188,10 @@ static bool look_at_piece(struct survey *s, const struct trace_build *b)
             continue;
         s->from = s->n++ == 0 ? q->arrival_ns : s->from;
         s->to = q->arrival_ns;
+        if (!q->first_turn && q->think_ns < s->least_think_ns)
+            s->least_think_ns = q->think_ns;
+        if (q->session != VT_NO_TURN && q->session >= s->n_sessions)
+            s->n_sessions = (size_t)q->session + 1;
         if (q->prompt_tokens > s->most_prompt_tokens)
             s->most_prompt_tokens = q->prompt_tokens;
         if (tokens > s->most_tokens)
@@ -283,6 +290,7 @@ static int read_long(struct vt_workload *w, const struct vt_input *in, size_t mo
                      bool *whole, bool *told_cut, struct vt_err *err)
 {
     struct survey s = {.last_ns = INT64_MIN,
+                       .least_think_ns = VT_NEVER,
                        .most = is_over(in) && in->over.requests > 0 ? in->over.requests
                                                                     : SIZE_MAX};
     struct trace_feed *f;
@@ -304,6 +312,8 @@ static int read_long(struct vt_workload *w, const struct vt_input *in, size_t mo
         w->n = f->b.n;
         w->most_prompt_tokens = s.most_prompt_tokens;
         w->most_tokens = s.most_tokens;
+        w->least_think_ns = s.least_think_ns;
+        w->n_sessions = s.n_sessions;
         if (is_over(in))
             rc = pace_stream(w, &in->over, &s, err);
     }
@@ -424,10 +434,10 @@ int vt_stream_next(struct vt_stream *s, struct vt_workload *piece, size_t most,
         return rc;
     for (size_t i = 0; i < piece->n; i++) {
         if (piece->req[i].arrival_ns < s->last_ns)
-            want = SIZE_MAX;
+            left = 0;
         s->last_ns = piece->req[i].arrival_ns;
     }
-    if (piece->n != want)
+    if (piece->n < want || piece->n > left || (piece->n > want && !b->kept_whole))
         return vt_fail(err, VT_EIO, "%s: changed while it was being read",
                        s->w->source);
     stretch_requests(piece->req, piece->n, &s->w->stretch);

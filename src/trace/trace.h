@@ -150,6 +150,9 @@ struct vt_workload {
     /* Of a streamed one: the longest prompt, and the longest with all its output. */
     uint32_t most_prompt_tokens;
     uint64_t most_tokens;
+    vt_ns
+        least_think_ns; /* and of all turns but first ones; VT_NEVER: there are none */
+    size_t n_sessions;
     struct vt_stretch { /* and how its arrivals are to be put over the file's own */
         bool on;
         vt_ns from; /* the first one's, which stays */
@@ -179,7 +182,7 @@ int vt_workload_tokens(const struct vt_workload *w, struct vt_token **out, size_
 #define VT_SHORT ((size_t)1 << 17) /* requests: 15 MB, more or less */
 
 /* Reads any input into a zeroed *w. One of more than `most` requests is streamed if it
- * can be: its requests come in order of arrival, none belongs to a session, and its
+ * can be: its requests come in order of arrival, sessions are a spec's, and its
  * file can be read twice. It is looked through once, so that its errors are told and n
  * is known, but keeps no request: vt_stream_next() reads them again. Measured times are
  * kept only of a whole one. */
@@ -196,8 +199,8 @@ struct vt_stream; /* opaque: a way through a streamed workload */
 int vt_stream_open(struct vt_stream **out, const struct vt_workload *w,
                    struct vt_err *err) VT_MUST_CHECK;
 /* The next requests, at most so many, in place of those that *piece has; it starts
- * zeroed and is the caller's to free. At the end it has none. VT_EIO: the input is not
- * what it was. */
+ * zeroed and is the caller's to free. At the end it has none. Sessions are kept whole,
+ * so it may have more. VT_EIO: the input is not what it was. */
 int vt_stream_next(struct vt_stream *s, struct vt_workload *piece, size_t most,
                    struct vt_err *err) VT_MUST_CHECK;
 void vt_stream_close(struct vt_stream *s); /* NULL is fine */

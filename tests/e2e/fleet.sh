@@ -88,3 +88,31 @@ bad "kv-bytes-per-token" simulate --instances 2 --prefill-instances 1 --latency 
 bad "more often than the one before" simulate --num-speculative-tokens 2 \
     --speculative-acceptance 0.5,0.6
 bad "must be 0 to 1, or a list" simulate --speculative-acceptance 0.5,
+
+# Threads change no byte; without think time there is nothing for a second one to do.
+for think in 0.5 0; do
+    cat >sessions.yaml <<END
+requests: 400
+arrival: {process: poisson, rate: 12}
+prompt: {dist: uniform, min: 20, max: 200}
+output: {dist: uniform, min: 1, max: 40}
+sessions: {turns: 4, starters: 5, starter: 300, think_time_s: {dist: uniform, min: $think, max: 3}}
+END
+    for routing in round-robin weighted least-loaded; do
+        for threads in 1 2 8; do
+            good simulate --instances 5 --workload sessions.yaml --routing $routing \
+                --threads $threads --json --num-gpu-blocks 300 --max-model-len 4000
+            [ $threads -gt 1 ] || cp out one.json
+            cmp out one.json
+        done
+    done
+done
+for more in '--autoscale 1:3' '--prefill-instances 1 --instances 3' \
+    '--compat blis --instances 3'; do
+    # shellcheck disable=SC2086
+    good simulate $more --threads 1 --json
+    cp out one.json
+    # shellcheck disable=SC2086
+    good simulate $more --threads 3 --json
+    cmp out one.json
+done

@@ -68,6 +68,9 @@ const struct opt_row fleet_rows[] = {
                 "it must last so long"),
     OPT_SECONDS(fleet.autoscale.down_window_ns, "autoscale-down-window-s", 0, 1e6, "0",
                 "it must last so long"),
+    OPT_U32(fleet.threads, "threads", "N", 1, 256, NULL,
+            "that run engines side by side; results are those of one",
+            .shown = "processors"),
     {0},
 };
 
@@ -224,6 +227,8 @@ int simulate_fleet_open(struct simulate_job *j, const struct opt_args *a,
     if (rc != VT_OK)
         return rc;
     f->fleet.seed = j->seed;
+    if (!opt_given(a, &o->fleet.threads))
+        f->fleet.threads = vt_processors();
     f->n = f->fleet.autoscale.interval_ns > 0 ? f->fleet.autoscale.most
                                               : f->fleet.instances;
     f->summary = calloc(f->n, sizeof(*f->summary));

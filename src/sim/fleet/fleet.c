@@ -89,10 +89,14 @@ void fleet_stop(struct fleet *f, uint32_t i, vt_ns now)
 
 /* ---- the router's view ------------------------------------------------ */
 
+bool fleet_must_look(const struct fleet *f, vt_ns now)
+{
+    return (router_wants(f->router) & WANT_STATE) != 0 &&
+           (f->seen_ns < 0 || now - f->seen_ns >= f->f->staleness_ns);
+}
+
 static void see_engines(struct fleet *f, vt_ns now)
 {
-    if (f->seen_ns >= 0 && now - f->seen_ns < f->f->staleness_ns)
-        return;
     f->seen_ns = now;
     for (uint32_t i = 0; i < f->n; i++) {
         struct vt_engine_state x;
@@ -155,7 +159,7 @@ int fleet_route(struct fleet *f, size_t req, vt_ns now, unsigned pool,
     for (uint32_t i = first; i < end; i++)
         if (f->inst[i].state == SERVING)
             f->candidate[a.n++] = i;
-    if (wants & WANT_STATE)
+    if (fleet_must_look(f, now))
         see_engines(f, now);
     if (wants & WANT_KEYS) {
         struct vt_request q = run_request(window_piece(&f->r->window, req)->w,
@@ -185,6 +189,13 @@ int fleet_add(struct fleet *f, const struct vt_request *q, vt_ns now,
 
 /* ---- events ----------------------------------------------------------- */
 
+int fleet_arrive(struct fleet *f, vt_ns now, size_t *req, vt_ns *on, struct vt_err *err)
+{
+    int rc = run_arrive(f->r, now, req, on, err);
+
+    return rc || *on == VT_NEVER ? rc : fleet_route(f, *req, now, POOL_MAIN, err);
+}
+
 static int route_arrival(struct fleet *f, vt_ns now, struct vt_err *err)
 {
     struct vt_request q;
@@ -192,8 +203,7 @@ static int route_arrival(struct fleet *f, vt_ns now, struct vt_err *err)
     vt_ns on;
     int rc;
 
-    if ((rc = run_arrive(f->r, now, &req, &on, err)) || on == VT_NEVER ||
-        (rc = fleet_route(f, req, now, POOL_MAIN, err)))
+    if ((rc = fleet_arrive(f, now, &req, &on, err)) || on == VT_NEVER)
         return rc;
     q = run_hand_over(f->r, req);
     q.arrival = window_live(&f->r->window, req)->arrival;
@@ -204,11 +214,10 @@ static int route_arrival(struct fleet *f, vt_ns now, struct vt_err *err)
     return fleet_add(f, &q, on, err);
 }
 
-static int note_step(struct fleet *f, uint32_t i, const struct vt_step *s,
-                     struct vt_err *err)
+static int note_step(struct fleet *f, struct sim_run *r, uint32_t i,
+                     const struct vt_step *s, struct vt_err *err)
 {
     struct instance *x = &f->inst[i];
-    struct sim_run *r = f->r;
     size_t before = r->finished;
     vt_ns busy_from = s->sched_ns > x->last_out ? s->sched_ns : x->last_out;
     uint32_t ended;
@@ -248,15 +257,15 @@ static void follow_ranks(struct fleet *f, uint32_t deployment)
         turns_set(&f->turns, i, vt_engine_due(f->inst[i].engine));
 }
 
-static int step_engine(struct fleet *f, uint32_t i, struct vt_err *err)
+int fleet_act(struct fleet *f, struct sim_run *r, uint32_t i, vt_ns due,
+              struct vt_err *err)
 {
     struct instance *x = &f->inst[i];
-    vt_ns due = f->turns.due[i];
     const struct vt_step *done;
     int rc = vt_engine_step(x->engine, due, &done, err);
 
     if (rc == VT_OK && done)
-        rc = note_step(f, i, done, err);
+        rc = note_step(f, r, i, done, err);
     if (rc == VT_OK && x->config->kv_events) {
         uint32_t n, group;
         const struct vt_kv_event *e = vt_engine_kv_events(x->engine, &n);
@@ -266,7 +275,14 @@ static int step_engine(struct fleet *f, uint32_t i, struct vt_err *err)
             rc = vt_nomem(err);
         vt_engine_kv_events_clear(x->engine);
     }
-    turns_set(&f->turns, i, vt_engine_due(x->engine));
+    return rc;
+}
+
+static int step_engine(struct fleet *f, uint32_t i, struct vt_err *err)
+{
+    int rc = fleet_act(f, f->r, i, f->turns.due[i], err);
+
+    turns_set(&f->turns, i, vt_engine_due(f->inst[i].engine));
     if (f->lockstep)
         follow_ranks(f, i / f->f->ranks);
     return rc;
@@ -278,6 +294,9 @@ static int run_to_end(struct fleet *f, struct vt_err *err)
     struct sim_run *r = f->r;
     int rc = VT_OK;
 
+    for (uint32_t i = 0; i < f->n; i++)
+        if (f->inst[i].engine)
+            turns_set(&f->turns, i, vt_engine_due(f->inst[i].engine));
     for (uint64_t n = 1; r->finished < r->w->n && rc == VT_OK; n++) {
         uint32_t first = f->turns.winner[1];
         vt_ns due = f->turns.due[first], arrival = run_due(r);
@@ -309,10 +328,10 @@ static int open_router(struct fleet *f, struct vt_err *err)
 {
     const struct vt_workload *w = f->r->w;
     uint32_t size = vt_hash_block_size(f->inst[0].config);
-    size_t n_sessions = 0;
+    size_t n_sessions = w->n_sessions; /* of a streamed one */
     int rc;
 
-    for (size_t i = 0; w->req && i < w->n; i++) /* streamed ones have none */
+    for (size_t i = 0; w->req && i < w->n; i++)
         if (w->req[i].session != VT_NO_TURN && w->req[i].session >= n_sessions)
             n_sessions = (size_t)w->req[i].session + 1;
     rc = router_new(&f->router,
@@ -423,6 +442,7 @@ static void close_fleet(struct fleet *f)
         vt_engine_free(f->inst[i].engine);
         key_view_free(&f->inst[i].view);
         free(f->inst[i].parting.tag);
+        free(f->inst[i].inbox.sent);
     }
     for (uint32_t i = 0; f->lockstep && i < f->n / f->f->ranks; i++)
         vt_ranks_free(f->lockstep[i].ranks);
@@ -507,7 +527,7 @@ int fleet_simulate(struct sim_run *r, struct vt_engine_totals *t, struct vt_err 
     struct fleet f;
     int rc = open_fleet(&f, r, err);
 
-    if (rc == VT_OK)
+    if (rc == VT_OK && !(rc = windows_run(&f, err)))
         rc = run_to_end(&f, err);
     if (rc == VT_OK || rc == VT_ECHECK)
         *t = sum_totals(&f);

@@ -64,7 +64,8 @@ struct ask {
     unsigned pool;
 };
 
-enum { WANT_STATE = 1, WANT_KEYS = 2, WANT_CACHED = 4, WANT_SENT = 8 };
+/* WANT_EXACT: of requests in flight, which are known as they end. */
+enum { WANT_STATE = 1, WANT_KEYS = 2, WANT_CACHED = 4, WANT_SENT = 8, WANT_EXACT = 16 };
 
 struct router; /* opaque */
 struct router_config {
@@ -101,6 +102,13 @@ struct instance {
     struct parting parting;
     uint64_t requests;
     vt_ns from_ns, to_ns;
+    struct inbox { /* requests that it gets in the window under way */
+        struct sent {
+            size_t req;
+            vt_ns at, on; /* routed, and there */
+        } *sent;
+        size_t n, cap;
+    } inbox;
 };
 
 struct turns {         /* whose turn it is: a tournament over the engines' due times */
@@ -138,6 +146,22 @@ int fleet_route(struct fleet *f, size_t req, vt_ns now, unsigned pool,
 /* Hands it over. */
 int fleet_add(struct fleet *f, const struct vt_request *q, vt_ns now,
               struct vt_err *err);
+
+/* What is due of an engine, with the books of who has it done; all but `turns`. */
+int fleet_act(struct fleet *f, struct sim_run *r, uint32_t i, vt_ns due,
+              struct vt_err *err);
+/* The next arrival goes to an engine: *req, routed, to be there at *on. VT_NEVER: it is
+ * not on its way yet. */
+int fleet_arrive(struct fleet *f, vt_ns now, size_t *req, vt_ns *on,
+                 struct vt_err *err);
+/* Whether what the router would see now is to be looked at anew. */
+bool fleet_must_look(const struct fleet *f, vt_ns now);
+
+/* ---- engines side by side (windows.c) ---------------------------------- */
+
+/* Runs all but the end of it, which the caller runs one event after the other; nothing
+ * where the fleet's engines have to wait for each other. */
+int windows_run(struct fleet *f, struct vt_err *err);
 
 /* ---- prefill and decode apart (pd.c) ---------------------------------- */
 

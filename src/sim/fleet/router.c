@@ -165,11 +165,11 @@ static uint32_t pick_weighted(struct router *r, const struct ask *a)
 static const struct policy policies[] = {
     {"round-robin", 0, pick_round_robin},
     {"random", 0, pick_random},
-    {"least-loaded", WANT_STATE, pick_least_loaded},
-    {"always-busiest", WANT_STATE, pick_busiest},
-    {"power-of-two", WANT_STATE, pick_power_of_two},
-    {"vllm-dp", WANT_STATE, pick_vllm_dp},
-    {"session-affinity", WANT_STATE, pick_session},
+    {"least-loaded", WANT_STATE | WANT_EXACT, pick_least_loaded},
+    {"always-busiest", WANT_STATE | WANT_EXACT, pick_busiest},
+    {"power-of-two", WANT_STATE | WANT_EXACT, pick_power_of_two},
+    {"vllm-dp", WANT_STATE | WANT_EXACT, pick_vllm_dp},
+    {"session-affinity", WANT_STATE | WANT_EXACT, pick_session},
 };
 static const struct policy weighted = {"weighted", 0, pick_weighted};
 #define DEFAULT_TERMS "precise-prefix-cache:2,queue-depth:1,kv-utilization:1"

@@ -101,8 +101,8 @@ static const struct scorer scorers[] = {
     {"session-affinity", 0, session_affinity},
     {"running-requests", WANT_STATE, .running = 1},
     {"vllm-dp", WANT_STATE, .waiting = 4, .running = 1},
-    {"load-balance", WANT_STATE, load_balance},
-    {"active-requests", 0, active_requests},
+    {"load-balance", WANT_STATE | WANT_EXACT, load_balance},
+    {"active-requests", WANT_EXACT, active_requests},
     {"load-aware", WANT_STATE, load_aware},
     {"no-hit-lru", WANT_KEYS | WANT_CACHED, no_hit_lru},
 };

@@ -137,7 +137,7 @@ static int add_turn(struct generator *g, vt_ns arrival_ns, uint32_t turn,
                     struct vt_segment before, uint32_t history_tokens,
                     struct vt_err *err)
 {
-    struct vt_workload *w = g->feed.b.w;
+    const struct vt_workload *w = g->feed.b.w;
     struct vt_work *q;
     uint32_t own;
     int rc = add_request(g, arrival_ns, &q, err);
@@ -156,7 +156,7 @@ static int add_turn(struct generator *g, vt_ns arrival_ns, uint32_t turn,
     if (g->spec.think_s.kind)
         q->think_ns =
             (vt_ns)(trace_dist_draw(&g->spec.think_s, &g->think) * (double)VT_SEC);
-    q[-1].next_turn = (uint32_t)(w->n - 1);
+    q[-1].next_turn = (uint32_t)(g->feed.b.n - 1);
     q->first_segment = q[-1].first_segment;
     q->n_segments = (uint32_t)w->n_segments - q->first_segment;
     return VT_OK;
@@ -302,6 +302,7 @@ static int prepare(struct generator *g, const struct vt_node *root,
     if (o->seed >= 0)
         s->seed = (uint64_t)o->seed;
     g->feed.b.check_ids = false;
+    g->feed.b.kept_whole = true;
     if (o->max_requests)
         g->feed.b.max_requests = o->max_requests;
     g->go_on = o->go_on;
