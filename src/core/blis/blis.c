@@ -208,9 +208,25 @@ static void key_last(struct blis *b, struct job *j)
     pool_register(&b->pool, j->blocks[j->n_blocks - 1], key, 0);
 }
 
+/* Asks for the memory of the blocks' keys that n more tokens fill, so that a large pool
+ * costs one wait and not one for each block. */
+static void expect_keys(struct blis *b, struct job *j, uint32_t n)
+{
+    uint32_t bs = b->c.block_size;
+    uint64_t key;
+
+    if (j->origin != 0 || !b->c.enable_prefix_caching)
+        return;
+    for (uint32_t i = j->held / bs; i < (j->held + n) / bs; i++)
+        if (content_key(&j->content, i, bs, &key))
+            pool_expect(&b->pool, key, 0);
+}
+
 /* Stores n more tokens; the caller knows that there are blocks for them. */
 static void store(struct blis *b, struct job *j, uint32_t n)
 {
+    if (n > b->c.block_size)
+        expect_keys(b, j, n);
     while (n > 0) {
         uint32_t take;
 
@@ -239,6 +255,8 @@ static bool extend(struct blis *b, struct job *j, uint32_t n)
 
     if (n < spare) { /* most tokens: the last block has room and stays unfinished */
         j->held += n;
+        if (n + 1 == spare && !j->content.block_key)
+            expect_keys(b, j, 1); /* for the next token, which fills it */
         return true;
     }
     if (n > spare && (n - spare + bs - 1) / bs > b->pool.n_free)
