@@ -7,17 +7,11 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define REPLACES_MALLOC 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-#define REPLACES_MALLOC 0
-#endif
-#endif
-#if !defined(REPLACES_MALLOC) && defined(__GLIBC__)
+#include "sanitized.h"
+
+#if defined(__GLIBC__) && !SANITIZED
 #define REPLACES_MALLOC 1
-#elif !defined(REPLACES_MALLOC)
+#else
 #define REPLACES_MALLOC 0
 #endif
 

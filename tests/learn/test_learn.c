@@ -2,6 +2,7 @@
  * and what cannot be learned is refused. */
 #include <unistd.h>
 
+#include "../sanitized.h"
 #include "site.h"
 
 /* Requests at once: what is learned of few is learned of short loads, in little time.
@@ -242,6 +243,8 @@ static void a_speed_that_changed_is_the_first_reason(void **state)
 
 /* ---- the token budget --------------------------------------------------- */
 
+enum { DRAWS = 8 }; /* of the noise in times */
+
 /* A stream's tokens beside a prompt of 20,000 as `vllm serve` on an H200 gave them: the
  * first ones were late because the server read it, one while the host launched its
  * first step, and only then one for each step. */
@@ -320,10 +323,15 @@ static void find_the_budget(const struct budget *t, uint64_t noise)
     let_go(&x);
 }
 
+/* Sanitized, two draws of each row have to do, and all rows together see each draw. */
 static void the_budget_is_found(void **state)
 {
-    for (uint64_t noise = 0; noise < 8; noise++)
-        find_the_budget(*state, noise);
+    const struct budget *t = *state;
+    size_t more = 1 + (size_t)(t - budgets) % (DRAWS - 1);
+
+    for (uint64_t noise = 0; noise < DRAWS; noise++)
+        if (!SANITIZED || noise == 0 || noise == more)
+            find_the_budget(t, noise);
 }
 
 /* ---- whose clock -------------------------------------------------------- */
