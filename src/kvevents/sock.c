@@ -40,6 +40,18 @@ static int set_all(void *sock, const struct sock_options *o)
                : zmq_setsockopt(sock, ZMQ_IDENTITY, o->identity, o->identity_len);
 }
 
+struct sock_options sock_as_frontend(int type)
+{
+    bool router = type == ZMQ_ROUTER;
+
+    /* Where requests go out only registrations come in; outputs come to a PULL. */
+    return (struct sock_options){.type = type,
+                                 .gets = type == ZMQ_PULL ? SOCK_GETS_MUCH
+                                                          : SOCK_GETS_LITTLE,
+                                 .mandatory = router,
+                                 .handover = router};
+}
+
 int sock_open(void **out, void *ctx, const struct sock_options *o, struct vt_err *err)
 {
     *out = zmq_socket(ctx, o->type);

@@ -31,6 +31,8 @@ struct sock_options {
     bool mandatory;      /* ROUTER: sending to an unknown peer is an error */
     bool handover; /* ROUTER: a peer that comes back replaces its old connection */
 };
+/* As frontends bind them: a ROUTER for requests, a PULL for outputs and reports. */
+struct sock_options sock_as_frontend(int type);
 int sock_open(void **out, void *ctx, const struct sock_options *o,
               struct vt_err *err) VT_MUST_CHECK;
 void sock_close(void *sock); /* NULL is fine */

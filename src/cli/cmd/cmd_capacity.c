@@ -498,7 +498,7 @@ static int write_page(const struct capacity_job *j, const struct opt_args *a,
     int rc = make_curve(j, &curve, err);
 
     snprintf(title, sizeof(title), "How much of %.100s can %.100s bear?",
-             j->spec.trial.workload, e->model_name ? e->model_name : e->timed_by);
+             j->spec.trial.workload, engine_name(e));
     pages_begin(&b, a, title);
     put_page_answer(&b, j);
     vt_page_section(&b, "load", "Latency against load",

@@ -641,6 +641,11 @@ int engine_open(struct engine_job *j, const struct opt_args *a,
     return rc == VT_OK ? size_engine(j, a, o, tp, err) : rc;
 }
 
+const char *engine_name(const struct engine_job *j)
+{
+    return j->model_name ? j->model_name : j->timed_by;
+}
+
 void engine_close(struct engine_job *j)
 {
     vt_undeploy(&j->deployed);

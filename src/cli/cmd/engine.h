@@ -200,6 +200,8 @@ int engine_take_layers(struct engine_job *j, const struct opt_args *a,
                        const struct engine_options *o, const struct vt_arch *arch,
                        uint32_t tp, struct vt_err *err) VT_MUST_CHECK;
 void engine_close(struct engine_job *j);
+/* What it serves, or, if nobody knows, what times it. */
+const char *engine_name(const struct engine_job *j);
 /* The settings that flags state, put over *c. */
 void engine_apply(struct vt_engine_config *c, const struct opt_args *a,
                   const struct engine_options *o);

@@ -141,8 +141,7 @@ int simulate_page(struct vt_buf *b, const struct opt_args *a,
     char title[256];
     int rc;
 
-    snprintf(title, sizeof(title), "%.100s serving %.100s",
-             j->engine.model_name ? j->engine.model_name : j->engine.timed_by,
+    snprintf(title, sizeof(title), "%.100s serving %.100s", engine_name(&j->engine),
              j->workload.source);
     pages_begin(b, a, title);
     put_answer(b, j, s);

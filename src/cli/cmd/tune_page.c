@@ -42,8 +42,7 @@ int tune_page(struct vt_buf *b, const struct opt_args *a, const struct tune_job 
     int rc;
 
     snprintf(title, sizeof(title), "Settings of %.100s for %.100s",
-             j->engine.model_name ? j->engine.model_name : j->engine.timed_by,
-             j->spec.workload);
+             engine_name(&j->engine), j->spec.workload);
     pages_begin(b, a, title);
     put_answer(b, j, r);
     if (recommended[0]) {

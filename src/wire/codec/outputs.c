@@ -113,28 +113,18 @@ static const struct msg_table *output_table(const struct msg_in *r)
     MSG_LIST(struct wire_outputs, text, MSG_U64S, MSG_NIL_OK, stats.member, \
              stats.n_member)
 
-static const struct msg_field prefix_fields[] = {
-    STAT("reset", MSG_BOOL, cache.reset),
-    STAT("requests", MSG_U64, cache.requests),
-    STAT("queries", MSG_U64, cache.queries),
-    STAT("hits", MSG_U64, cache.hits),
-    STAT("preempted_requests", MSG_U64, cache.preempted_requests),
-    STAT("preempted_queries", MSG_U64, cache.preempted_queries),
-    STAT("preempted_hits", MSG_U64, cache.preempted_hits),
-    MSG_CONST("hits_by_source", MSG_NO_PAIRS, MSG_FROM_0_32),
-};
+#define CACHE_STATS(of)                                                        \
+    STAT("reset", MSG_BOOL, of.reset), STAT("requests", MSG_U64, of.requests), \
+        STAT("queries", MSG_U64, of.queries), STAT("hits", MSG_U64, of.hits),  \
+        STAT("preempted_requests", MSG_U64, of.preempted_requests),            \
+        STAT("preempted_queries", MSG_U64, of.preempted_queries),              \
+        STAT("preempted_hits", MSG_U64, of.preempted_hits),                    \
+        MSG_CONST("hits_by_source", MSG_NO_PAIRS, MSG_FROM_0_32)
+
+static const struct msg_field prefix_fields[] = {CACHE_STATS(cache)};
 static const struct msg_table prefix_table = MSG_TABLE(prefix_fields);
 
-static const struct msg_field external_fields[] = {
-    STAT("reset", MSG_BOOL, external.reset),
-    STAT("requests", MSG_U64, external.requests),
-    STAT("queries", MSG_U64, external.queries),
-    STAT("hits", MSG_U64, external.hits),
-    STAT("preempted_requests", MSG_U64, external.preempted_requests),
-    STAT("preempted_queries", MSG_U64, external.preempted_queries),
-    STAT("preempted_hits", MSG_U64, external.preempted_hits),
-    MSG_CONST("hits_by_source", MSG_NO_PAIRS, MSG_FROM_0_32),
-};
+static const struct msg_field external_fields[] = {CACHE_STATS(external)};
 static const struct msg_table external_table = MSG_TABLE(external_fields);
 
 static const struct msg_field iteration_fields[] = {

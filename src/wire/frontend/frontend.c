@@ -24,13 +24,7 @@ static vt_ns deadline_after(int timeout_ms)
 static int open_bound(struct vt_frontend *f, int type, const char *where, void **out,
                       char address[SOCK_ADDRESS], struct vt_err *err)
 {
-    bool router = type == ZMQ_ROUTER;
-    /* Where requests go out only registrations come in; outputs come to a PULL. */
-    struct sock_options o = {.type = type,
-                             .gets =
-                                 type == ZMQ_PULL ? SOCK_GETS_MUCH : SOCK_GETS_LITTLE,
-                             .mandatory = router,
-                             .handover = router};
+    struct sock_options o = sock_as_frontend(type);
     int rc;
 
     if ((rc = sock_open(out, f->ctx, &o, err)) || (rc = sock_bind(*out, where, err)))

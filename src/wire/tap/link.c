@@ -68,13 +68,7 @@ int tap_client_address(char out[SOCK_ADDRESS], const char *base, uint32_t i,
 static int bound_open(void **out, void *ctx, int type, const char *base, uint32_t i,
                       char address[SOCK_ADDRESS], struct vt_err *err)
 {
-    bool router = type == ZMQ_ROUTER;
-    /* Where requests go out only registrations come in; outputs come to a PULL. */
-    struct sock_options o = {.type = type,
-                             .gets =
-                                 type == ZMQ_PULL ? SOCK_GETS_MUCH : SOCK_GETS_LITTLE,
-                             .mandatory = router,
-                             .handover = router};
+    struct sock_options o = sock_as_frontend(type);
     int rc;
 
     if ((rc = tap_client_address(address, base, i, err)) ||
