@@ -81,7 +81,7 @@ static struct vt_buf run_case(size_t k, uint32_t threads)
     struct vt_sim_sink sink = {.user = &b, .request = see_request};
     struct vt_sim_spec spec = {.sink = &sink, .fleet = &fleet, .replica = replica};
     struct vt_workload w;
-    struct vt_latency *model;
+    struct vt_latency *model = NULL;
     struct vt_summary sum;
     struct vt_jw j;
     struct vt_err err = {0};
