@@ -127,6 +127,27 @@ static int check_offload(const struct vt_engine_config *c, struct vt_err *err)
     return VT_OK;
 }
 
+static int check_remote(const struct vt_engine_config *c, struct vt_err *err)
+{
+    const struct vt_remote *r = &c->remote;
+
+    if (!r->on)
+        return VT_OK;
+    if (c->compat != VT_COMPAT_VLLM)
+        return vt_fail(err, VT_EINPUT,
+                       "prefills elsewhere are not known by BLIS's rules");
+    if (c->offload.num_cpu_blocks > 0)
+        return vt_fail(err, VT_EINPUT,
+                       "CPU offload and prefills elsewhere together are not modelled");
+    if (!(r->lease_s >= 0 && r->lease_s <= 1e9) || !(r->gbs >= 0 && r->gbs <= 1e9) ||
+        !(r->setup_us >= 0 && r->setup_us <= 1e12) || r->block_bytes > 1ull << 40)
+        return vt_fail(
+            err, VT_EINPUT,
+            "a KV transfer needs bandwidth, base time, lease and bytes of at "
+            "least 0");
+    return VT_OK;
+}
+
 /* What not every release has, and what it says of what it has. */
 static int check_release(const struct vt_engine_config *c, struct vt_err *err)
 {
@@ -198,7 +219,7 @@ int vt_engine_config_check(const struct vt_engine_config *c, struct vt_err *err)
                        c->spec_draft_us);
     if ((rc = check_share("watermark", c->watermark, err)) ||
         (rc = check_groups(c, err)) || (rc = check_offload(c, err)) ||
-        (rc = check_release(c, err)))
+        (rc = check_remote(c, err)) || (rc = check_release(c, err)))
         return rc;
     if (!c->enable_chunked_prefill && c->max_num_batched_tokens < c->max_model_len)
         return vt_fail(err, VT_EINPUT,

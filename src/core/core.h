@@ -7,8 +7,8 @@
  *
  * Two layers, both public. `vt_sched` decides what each step computes and knows no
  * time; it repeats the V1 scheduler of vLLM 0.26 to 0.32 step for step (any KV groups;
- * of connectors the OffloadingConnector; no multimodal, PP = 1). `vt_engine` puts it on
- * a time axis with a latency model. */
+ * of connectors the OffloadingConnector and NixlConnector; no multimodal, PP = 1).
+ * `vt_engine` puts it on a time axis with a latency model. */
 #ifndef VT_CORE_H
 #define VT_CORE_H
 
@@ -84,6 +84,22 @@ struct vt_offload {
     uint64_t block_bytes; /* of a block, on one GPU */
 };
 
+/* vLLM's NixlConnector: one engine computes prompts, and others pull their KV blocks.
+ */
+struct vt_remote {
+    bool on;
+    bool pulls; /* kv_role: it takes blocks of others, not only gives them */
+    /* Blocks of a prompt that nobody has pulled are given up after so long; a decoder
+     * that waits with it renews that: kv_lease_duration. 0: never. */
+    double lease_s;
+    /* What an engine makes times of. GB/s of 1e9 bytes over the link of one GPU, which
+     * pulls under way share or each have alone; a pull takes so long before its first
+     * byte. 0 GB/s: no time. */
+    double gbs, setup_us;
+    bool shares;
+    uint64_t block_bytes; /* of a block, on one GPU */
+};
+
 /* Releases of vLLM whose scheduler is known, by the number behind "0.". */
 enum { VT_VLLM_OLDEST = 26, VT_VLLM_NEWEST = 32 };
 /* From a text such as "0.26", "v0.32.0" or "0.32.1+cu129". VT_EINPUT: none of these. */
@@ -138,6 +154,7 @@ struct vt_engine_config { /* names as vLLM's */
     bool use_eagle; /* drafts need look-ahead slots; a hit drops its last block */
     bool kv_events; /* collect block events */
     struct vt_offload offload;
+    struct vt_remote remote;
     /* Requests in the largest full step (one that uses up the token budget) that the
      * engine has computed before its first request: beyond it, full steps are new to it
      * (vt_latency.holds_new). 0: it has computed them all, as one that has served for
@@ -187,6 +204,13 @@ struct vt_kv_facts vt_kv_facts(const struct vt_engine_config *c);
 
 #define VT_NO_STOP UINT32_MAX
 
+/* What a request's kv_transfer_params ask for. Without vt_remote.on: nothing. */
+enum vt_apart {
+    VT_TOGETHER,
+    VT_PREFILL_ONLY, /* do_remote_decode: blocks are kept at its end, to be pulled */
+    VT_DECODE_ONLY   /* do_remote_prefill: the prompt's blocks are pulled */
+};
+
 struct vt_request { /* what is asked; everything is copied */
     uint64_t tag;   /* the caller's name for it, in every row about it */
     uint32_t prompt_tokens;
@@ -205,6 +229,7 @@ struct vt_request { /* what is asked; everything is copied */
     uint64_t salt;           /* keeps prefixes apart; 0: none */
     uint32_t lora;   /* adapter that it needs, with prefixes of its own; 0: none */
     bool skip_cache; /* never reads the prefix cache */
+    uint8_t apart;   /* enum vt_apart */
     /* Leading prompt tokens whose KV another engine computed and sent along; fewer than
      * the prompt. Lost when it is preempted. Not with BLIS's rules. */
     uint32_t given_tokens;
@@ -318,6 +343,18 @@ struct vt_kv_moved { /* a job that is over */
     vt_ns asked_ns, begun_ns, ended_ns; /* planned; handed over and next in line */
 };
 
+struct vt_kv_pull { /* of a prompt, from the engine that computed it */
+    uint64_t tag;
+    uint32_t blocks; /* 0: all were here; the other one need not keep them */
+};
+
+struct vt_kv_pulled { /* a pull that is over */
+    uint64_t tag;
+    uint64_t bytes; /* on one GPU */
+    uint32_t blocks;
+    vt_ns asked_ns, begun_ns, ended_ns; /* planned; handed over; all there */
+};
+
 /* One decision. Owned by the scheduler; good until the second next
  * vt_sched_schedule(), because two steps may be in flight. */
 struct vt_step_plan {
@@ -334,6 +371,8 @@ struct vt_step_plan {
     uint32_t n_finished;
     double kv_usage;                 /* after scheduling */
     const struct vt_kv_moves *moves; /* NULL: there is no second tier */
+    struct vt_kv_pull *pull;         /* that begin with the step */
+    uint32_t n_pulls;
 };
 
 struct vt_row { /* output of one request in one step */
@@ -349,7 +388,7 @@ struct vt_row { /* output of one request in one step */
 struct vt_first { /* prefill statistics of a request with its first output */
     uint64_t tag;
     uint32_t prompt_tokens, cached_tokens, cache_creation_tokens;
-    uint32_t external_tokens; /* of those cached: from the host's memory */
+    uint32_t external_tokens; /* of those cached: from the host's memory, or pulled */
 };
 
 struct vt_cache_stats { /* since the last vt_sched_update(); in tokens */
@@ -368,7 +407,7 @@ struct vt_update { /* owned by the scheduler, good until its next update */
     /* Prompt tokens of the requests in `first`, and those of them that were cached;
      * BLIS: blocks asked for by any request. */
     uint64_t looked_up, found;
-    uint64_t found_outside; /* of these: in the host's memory */
+    uint64_t found_outside; /* of these: in the host's memory, or pulled */
 };
 
 enum vt_pause { VT_RUN, VT_PAUSE_NEW, VT_PAUSE_ALL };
@@ -432,6 +471,12 @@ const struct vt_update *vt_sched_update(struct vt_sched *s,
 /* Jobs of earlier plans that are over; told of with the next vt_sched_update(). */
 int vt_sched_moved(struct vt_sched *s, const uint64_t *jobs, uint32_t n,
                    struct vt_err *err) VT_MUST_CHECK;
+/* Requests whose pull is over: their own, or, where they ended here as prefills, that
+ * of others. Told of with the next vt_sched_update(). */
+int vt_sched_settled(struct vt_sched *s, const uint64_t *tags, uint32_t n,
+                     struct vt_err *err) VT_MUST_CHECK;
+/* Whether blocks of that request, which ended as a prefill, are kept. */
+bool vt_sched_keeps(const struct vt_sched *s, uint64_t tag);
 void vt_sched_pause(struct vt_sched *s, enum vt_pause p);
 /* False, and nothing happens, while blocks are in use. With `preempt` running
  * requests give theirs back first; their tags follow in *tags (borrowed). */
@@ -448,10 +493,17 @@ uint32_t vt_sched_waiting(const struct vt_sched *s, uint32_t *slots, uint32_t ma
 struct vt_host_state vt_sched_host(const struct vt_sched *s);
 /* How many of these, at the beginning, were put aside. */
 uint32_t vt_sched_apart(const struct vt_sched *s);
-/* A group's table, in which block 0 is a place without memory. */
+/* Requests with remote prefills: not begun, under way, here but not yet scheduled. */
+struct vt_fetches {
+    uint32_t waiting, pulling, pulled;
+};
+struct vt_fetches vt_sched_fetches(const struct vt_sched *s); /* O(requests) */
+/* A group's table, in which block 0 is a place without memory. Of a row's slot it is
+ * there after the end of a prefill whose blocks are kept. */
 const uint32_t *vt_sched_blocks(const struct vt_sched *s, uint32_t slot, uint32_t group,
                                 uint32_t *n);
 uint32_t vt_sched_groups(const struct vt_sched *s);
+uint32_t vt_sched_computed(const struct vt_sched *s, uint32_t slot); /* its tokens */
 uint64_t vt_sched_tag(const struct vt_sched *s, uint32_t slot);
 uint32_t vt_sched_free_blocks(const struct vt_sched *s);
 double vt_sched_kv_usage(const struct vt_sched *s);
@@ -569,10 +621,15 @@ struct vt_latency { /* head of every model's own struct */
 struct vt_engine; /* opaque */
 
 struct vt_step_offload {             /* what a step tells of the second tier */
-    struct vt_cache_stats external;  /* lookups in it, since the step before */
     const struct vt_kv_moved *moved; /* jobs that are over */
     uint32_t n_moved;
     struct vt_host_state host;
+};
+
+struct vt_step_remote { /* and of prefills elsewhere */
+    const struct vt_kv_pulled *pulled;
+    uint32_t n_pulled;
+    uint32_t expired; /* prefills whose blocks nobody pulled in time */
 };
 
 struct vt_step { /* one finished step; owned by the engine, good until its next call */
@@ -584,7 +641,9 @@ struct vt_step { /* one finished step; owned by the engine, good until its next 
     const struct vt_first *first;
     uint32_t n_first;
     struct vt_cache_stats cache;           /* since the step before */
+    struct vt_cache_stats external;        /* the same of what the GPU did not have */
     const struct vt_step_offload *offload; /* NULL: there is no second tier */
+    const struct vt_step_remote *remote;   /* NULL: nothing is pulled */
     const uint32_t *sampled; /* tokens that came of item i; NULL: one each */
 };
 
@@ -605,6 +664,12 @@ int vt_engine_pause(struct vt_engine *e, vt_ns now, enum vt_pause p);
 /* As vt_sched_reset_cache(). VT_ECHECK: blocks are in use. */
 int vt_engine_clear_cache(struct vt_engine *e, vt_ns now, bool preempt,
                           const uint64_t **tags, uint32_t *n);
+
+/* Another engine has pulled the blocks of a prefill that ended here: they are free with
+ * the next result. VT_ECHECK: none are kept (any more). */
+int vt_engine_gave(struct vt_engine *e, vt_ns now, uint64_t tag);
+/* Another engine will pull them: they are kept for longer. VT_ECHECK as above. */
+int vt_engine_renew(struct vt_engine *e, vt_ns now, uint64_t tag);
 
 /* When to call vt_engine_step() next; VT_NEVER while there is nothing to do. */
 vt_ns vt_engine_due(const struct vt_engine *e);
@@ -658,6 +723,11 @@ struct vt_engine_totals {
         uint64_t loaded_chunks, stored_chunks, evicted_chunks, no_room;
         vt_ns load_ns, store_ns; /* under way, added up */
     } offload;
+    struct vt_remote_totals {
+        uint64_t pulls, bytes, tokens; /* bytes: of one GPU */
+        vt_ns ns;                      /* under way, added up */
+        uint64_t gave, expired;        /* prefills whose blocks were pulled, or not */
+    } remote;
     struct vt_extent extent;
 };
 struct vt_engine_totals vt_engine_totals(const struct vt_engine *e);

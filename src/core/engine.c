@@ -50,8 +50,7 @@ int vt_engine_new(struct vt_engine **out, const struct vt_engine_config *c,
         return rc;
     }
     e->pool = e->ops->pool(e->sched);
-    e->moves = e->c.offload.num_cpu_blocks > 0;
-    transfers_init(&e->transfers, &e->c.offload);
+    moves_init(e);
     *out = e;
     return VT_OK;
 }
@@ -67,8 +66,7 @@ void vt_engine_free(struct vt_engine *e)
     free(e->outlet);
     free(e->sampled[0]);
     free(e->sampled[1]);
-    free(e->moved);
-    transfers_free(&e->transfers);
+    moves_free(e);
     free(e);
 }
 
@@ -215,15 +213,6 @@ static void pass_arrival(struct vt_engine *e)
 }
 
 /* ---- what is due ------------------------------------------------------ */
-
-/* When who waits for a transfer could go on; VT_NEVER: nobody does. */
-static vt_ns moves_due(const struct vt_engine *e)
-{
-    vt_ns at = e->moves && e->ops->has_requests(e->sched) ? transfers_due(&e->transfers)
-                                                          : VT_NEVER;
-
-    return at > e->host_free ? at : e->host_free;
-}
 
 static enum action next_alone(const struct vt_engine *e, vt_ns *at)
 {
@@ -455,28 +444,6 @@ static void fit_tables(struct vt_engine *e)
         vt_shrink(&e->outlet, &e->cap_outlets, s->seats.n, sizeof(*e->outlet));
 }
 
-/* A step's transfers come along: what it flushes holds it up. */
-static int begin_moves(struct vt_engine *e, struct flight *f, struct vt_err *err)
-{
-    const struct vt_kv_moves *m = f->plan->moves;
-
-    e->totals.offload.evicted_chunks += m->n_evicted;
-    e->totals.offload.no_room += m->no_room;
-    if (transfers_begin(&e->transfers, m, f->sched_ns, &f->flushed_ns, err) != VT_OK)
-        return VT_ENOMEM;
-    if (f->flushed_ns > e->gpu_free)
-        e->gpu_free = f->flushed_ns;
-    return VT_OK;
-}
-
-static int launch_moves(struct vt_engine *e, struct flight *f, struct vt_err *err)
-{
-    vt_ns at = f->sched_end_ns > f->flushed_ns ? f->sched_end_ns : f->flushed_ns;
-
-    f->polled_ns = e->host_free > f->flushed_ns ? e->host_free : f->flushed_ns;
-    return transfers_launch(&e->transfers, f->plan->moves, at, err);
-}
-
 static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
 {
     struct flight *f = &e->flight[e->n_flights];
@@ -505,18 +472,22 @@ static int schedule_step(struct vt_engine *e, vt_ns at, struct vt_err *err)
                    &(struct vt_extent){f->plan->prefill_tokens + f->plan->decode_tokens,
                                        f->plan->running, f->plan->decode_ctx});
     e->result_first = f->plan->n == 0;
-    e->stuck = f->plan->n == 0 && e->n_flights == 0 && e->ops->rests;
+    /* Without naps, empty steps one behind the other would never let time pass. */
+    e->stuck = f->plan->n == 0 && e->ops->rests &&
+               (e->n_flights == 0 || (e->nap_ns == 0 && e->flight[0].plan->n == 0));
     if (e->model->needs_churn)
         mark_churn(e, f);
     f->held = meets_new(e, f->plan);
     e->n_flights++;
-    if (e->moves && begin_moves(e, f, err) != VT_OK)
+    if (e->connected && moves_begin(e, f, err) != VT_OK)
         return VT_ENOMEM;
     if (e->rank)
         rank_scheduled(e->rank, at, f);
     else
         place(e, f);
-    return e->moves ? launch_moves(e, f, err) : VT_OK;
+    if (!e->connected || (e->rank && f->plan->n > 0)) /* that is launched with others */
+        return VT_OK;
+    return moves_launch(e, f, err);
 }
 
 /* ---- taking a result -------------------------------------------------- */
@@ -556,35 +527,6 @@ static void time_rows(struct vt_engine *e, const struct vt_update *u,
     }
 }
 
-/* What is over when the host looks is told with the step's result. */
-static int take_moved(struct vt_engine *e, const struct flight *f, struct vt_err *err)
-{
-    struct vt_offload_totals *t = &e->totals.offload;
-    uint32_t n;
-    int rc = transfers_until(&e->transfers, f->polled_ns, &n, err);
-
-    e->told.n_moved = 0;
-    if (rc != VT_OK || n == 0)
-        return rc;
-    if ((rc = vt_grow(&e->moved, &e->cap_moved, n, sizeof(*e->moved), err)))
-        return rc;
-    memcpy(e->moved, e->transfers.done, n * sizeof(*e->moved));
-    transfers_told(&e->transfers, n);
-    for (uint32_t i = 0; i < n && rc == VT_OK; i++) {
-        const struct vt_kv_moved *m = &e->moved[i];
-
-        *(m->store ? &t->stores : &t->loads) += 1;
-        *(m->store ? &t->store_bytes : &t->load_bytes) += m->bytes;
-        *(m->store ? &t->stored_chunks : &t->loaded_chunks) += m->chunks;
-        *(m->store ? &t->store_ns : &t->load_ns) += m->ended_ns - m->begun_ns;
-        rc = vt_sched_moved(e->sched, &m->id, 1, err);
-    }
-    e->told.moved = e->moved;
-    e->told.n_moved = n;
-    e->stuck = false;
-    return rc;
-}
-
 static int take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
 {
     struct flight f = e->flight[0];
@@ -594,7 +536,7 @@ static int take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
     e->flight[0] = e->flight[1];
     e->n_flights--;
     e->result_first = false;
-    if (e->moves && take_moved(e, &f, err) != VT_OK)
+    if (e->connected && moves_take(e, &f, err) != VT_OK)
         return VT_ENOMEM;
     u = e->ops->update(e->sched, f.plan, f.sampled);
     if (!u)
@@ -618,7 +560,6 @@ static int take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
         .first = u->first,
         .n_first = u->n_first,
         .cache = u->cache,
-        .offload = e->moves ? &e->told : NULL,
         .sampled = f.sampled,
     };
     time_rows(e, u, &f);
@@ -631,13 +572,7 @@ static int take_result(struct vt_engine *e, vt_ns at, struct vt_err *err)
         e->host_free += e->nap_ns;
     e->totals.cache_queries += u->looked_up;
     e->totals.cache_hits += u->found;
-    if (e->moves) {
-        e->totals.offload.found += u->found_outside;
-        e->told.external = u->external;
-        e->told.host = vt_sched_host(e->sched);
-        e->told.host.no_room = e->totals.offload.no_room;
-    }
-    return VT_OK;
+    return e->connected ? moves_taken(e, u, at, err) : VT_OK;
 }
 
 int vt_engine_step(struct vt_engine *e, vt_ns now, const struct vt_step **done,

@@ -4,6 +4,7 @@
 #ifndef VT_CORE_ENGINE_H
 #define VT_CORE_ENGINE_H
 
+#include "core/pull.h"
 #include "core/rules.h"
 #include "core/transfer.h"
 
@@ -48,11 +49,18 @@ struct vt_engine {
 
     uint32_t *sampled[2];
     size_t cap_sampled[2];
-    bool moves; /* there is a second tier */
+    bool moves;     /* there is a second tier, */
+    bool connected; /* or prefills elsewhere */
+    bool failed;    /* no memory for transfers; reported by the next result */
     struct transfers transfers;
+    struct pulls pulls;
+    struct leases leases;
     struct vt_step_offload told; /* by the last step */
+    struct vt_step_remote apart;
     struct vt_kv_moved *moved;
     size_t cap_moved;
+    struct vt_kv_pulled *pulled;
+    size_t cap_pulled;
     struct vt_step done;
     struct vt_engine_totals totals;
 };
@@ -62,6 +70,25 @@ void engine_price(const struct vt_engine *e, const struct flight *f,
                   struct vt_step_cost *cost);
 /* A model's microseconds as whole nanoseconds. */
 double engine_ns(double us);
+
+/* ---- transfers (moves.c) ------------------------------------------------ */
+
+void moves_init(struct vt_engine *e);
+void moves_free(struct vt_engine *e);
+/* When who waits for a transfer could go on; VT_NEVER: nobody does. */
+vt_ns moves_due(const struct vt_engine *e);
+/* A step's transfers come along: what it flushes holds it up. When it has its place on
+ * the axis, they are launched. */
+int moves_begin(struct vt_engine *e, struct flight *f,
+                struct vt_err *err) VT_MUST_CHECK;
+int moves_launch(struct vt_engine *e, struct flight *f,
+                 struct vt_err *err) VT_MUST_CHECK;
+/* Its result: the scheduler is told what is over before its update, and e->done after.
+ */
+int moves_take(struct vt_engine *e, const struct flight *f,
+               struct vt_err *err) VT_MUST_CHECK;
+int moves_taken(struct vt_engine *e, const struct vt_update *u, vt_ns at,
+                struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- ranks (ranks.c) --------------------------------------------------- */
 

@@ -71,9 +71,6 @@ int vt_ranks_join(struct vt_ranks *r, uint32_t i, struct vt_engine *e,
     assert(i < r->n && !k->e && !e->rank && e->n_scheduled == 0);
     if (e->ops != &sched_vllm)
         return vt_fail(err, VT_EINPUT, "only vLLM's engines go in lockstep");
-    if (e->moves)
-        return vt_fail(err, VT_EINPUT,
-                       "CPU offload of ranks in lockstep is not modelled");
     k->e = e;
     wave_init(&k->wave, &e->c);
     e->rank = k;
@@ -266,8 +263,12 @@ static void launch(struct vt_ranks *r)
         struct vt_engine *e = k->e;
 
         e->gpu_free = ready;
-        if (k->executes)
-            e->flight[e->n_flights - 1].ready_ns = ready;
+        if (k->executes) {
+            struct flight *f = &e->flight[e->n_flights - 1];
+
+            f->ready_ns = ready;
+            e->failed |= e->connected && moves_launch(e, f, NULL) != VT_OK;
+        }
         if (k->executes && e->n_flights == e->depth)
             k->phase = DUE;
         else
@@ -343,7 +344,7 @@ void rank_scheduled(struct rank *k, vt_ns at, struct flight *f)
         engine_price(e, f, &k->cost);
         f->handling_ns = (vt_ns)engine_ns(k->cost.done_us);
         f->sched_end_ns = at + (vt_ns)engine_ns(k->cost.sched_us);
-        come_to_pass(k, at);
+        come_to_pass(k, later(at, f->flushed_ns));
         return;
     }
     if (f) /* an empty step is over at once, but takes its place among the results */

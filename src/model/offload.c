@@ -17,6 +17,8 @@ int vt_offload_settle(struct vt_engine_config *c, const struct vt_gpu *gpu,
     uint64_t chunk;
     double n;
 
+    if (c->remote.block_bytes == 0)
+        c->remote.block_bytes = block_bytes;
     if (!(o->cpu_bytes_to_use > 0) && o->num_cpu_blocks == 0)
         return VT_OK;
     if (!(o->load_gbs > 0))

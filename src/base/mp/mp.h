@@ -7,6 +7,7 @@
 #define VT_BASE_MP_H
 
 #include "base/base.h"
+#include "base/json/json.h"
 
 struct mp_span { /* bytes of a message, borrowed; of a value: one whole encoded value */
     const uint8_t *at; /* NULL: absent */
@@ -85,7 +86,8 @@ void mp_put_bin(struct vt_buf *b, const void *bytes, size_t len);
 void mp_put_ext(struct vt_buf *b, int type, const void *bytes, size_t len);
 void mp_put_array(struct vt_buf *b, uint32_t n);
 void mp_put_map(struct vt_buf *b, uint32_t n);
-void mp_put_raw(struct vt_buf *b, struct mp_span value); /* absent: nil */
+void mp_put_raw(struct vt_buf *b, struct mp_span value);     /* absent: nil */
+void mp_put_node(struct vt_buf *b, const struct vt_node *n); /* a tree of JSON */
 
 #include "base/mp/poke.h"
 

@@ -105,3 +105,38 @@ void mp_put_raw(struct vt_buf *b, struct mp_span value)
 {
     PUT(b, value.at ? value.len : 1, poke_raw(p, value));
 }
+
+void mp_put_node(struct vt_buf *b, const struct vt_node *n)
+{
+    switch (n->kind) {
+    case VT_BOOL:
+        mp_put_bool(b, n->u.boolean);
+        break;
+    case VT_INT:
+        if (n->is_u64)
+            mp_put_u64(b, (uint64_t)n->u.integer);
+        else
+            mp_put_i64(b, n->u.integer);
+        break;
+    case VT_REAL:
+        mp_put_f64(b, n->u.real);
+        break;
+    case VT_STR:
+        mp_put_strn(b, n->u.str, n->n);
+        break;
+    case VT_LIST:
+        mp_put_array(b, n->n);
+        for (uint32_t i = 0; i < n->n; i++)
+            mp_put_node(b, &n->u.item[i]);
+        break;
+    case VT_MAP:
+        mp_put_map(b, n->n);
+        for (uint32_t i = 0; i < n->n; i++) {
+            mp_put_str(b, n->u.item[i].key);
+            mp_put_node(b, &n->u.item[i]);
+        }
+        break;
+    default:
+        mp_put_nil(b);
+    }
+}

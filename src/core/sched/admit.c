@@ -71,7 +71,7 @@ static void admit(struct vt_sched *s, struct vt_step_plan *p, uint32_t slot, uin
     sched_put_aside(s, slot, false);
     s->running[s->n_running++] = slot;
     r->computed = ready;
-    if (s->off && ready + k < r->n_tokens)
+    if (s->connected && ready + k < r->n_tokens)
         sched_set_prefills(s, r, true);
     it = sched_plan_add(p, r, slot, k);
     it->origin = r->status == S_WAITING ? VT_NEW : VT_RESUMED;
@@ -137,6 +137,8 @@ static bool look_up(struct vt_sched *s, struct slot *r, struct look *l)
         if (wait)
             return false;
     }
+    if (r->remote == VT_DECODE_ONLY)
+        l->external = remote_match(s, r, l->hit);
     if (r->n_preempted == 0) {
         r->first_cached = l->hit + l->external;
         r->first_external = l->external;
@@ -176,7 +178,7 @@ static bool take_blocks(struct vt_sched *s, struct slot *r, const struct look *l
         return ok;
     if (s->rules.counts_admissions)
         note_lookup(s, r, l->hit);
-    if (s->off)
+    if (s->connected)
         note_external(s, r, l);
     return true;
 }
@@ -187,9 +189,12 @@ static void begin_load(struct vt_sched *s, struct admission *a, uint32_t slot,
 {
     struct slot *r = &s->slot[slot];
 
-    tiers_load(s, r, l->external);
+    if (s->off)
+        tiers_load(s, r, l->external);
     r->status = S_LOADING;
     r->computed = l->ready;
+    if (r->remote == VT_DECODE_ONLY)
+        remote_pull(s, a->plan, r);
     sched_set_prefills(s, r, true);
     pass_over(s, a, slot);
 }
@@ -230,6 +235,8 @@ void sched_admit_waiting(struct vt_sched *s, struct admission *a)
             begin_load(s, a, slot, &l);
             continue;
         }
+        if (r->remote == VT_DECODE_ONLY)
+            remote_pull(s, a->plan, r);
         admit(s, a->plan, slot, k, l.ready, pad);
         sched_note_lora(s, r);
         *a->budget -= k;

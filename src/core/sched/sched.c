@@ -34,7 +34,9 @@ int vt_sched_new(struct vt_sched **out, const struct vt_engine_config *c,
     s->lookahead = c->use_eagle ? c->num_spec_tokens : 0;
     s->watermark_blocks = (uint32_t)(c->watermark * c->num_gpu_blocks);
     s->waiting.by_priority = s->apart.by_priority = c->policy == VT_PRIORITY;
-    s->late.on = c->offload.num_cpu_blocks > 0 && c->async_scheduling;
+    s->connected = c->offload.num_cpu_blocks > 0 || c->remote.on;
+    s->late.on = (c->offload.num_cpu_blocks > 0 || (c->remote.on && c->remote.pulls)) &&
+                 c->async_scheduling;
     s->running = malloc(c->max_num_seqs * sizeof(*s->running));
     s->loras = malloc((c->max_loras + 1) * sizeof(*s->loras));
     for (int i = 0; i < 2; i++)
@@ -97,6 +99,7 @@ void vt_sched_free(struct vt_sched *s)
         free(s->plan[i].plan.item);
         free(s->plan[i].plan.preempted);
         free(s->plan[i].plan.finished);
+        free(s->plan[i].plan.pull);
     }
     offload_close(s->off);
     pool_free(&s->pool);
@@ -107,6 +110,8 @@ void vt_sched_free(struct vt_sched *s)
     free(s->running);
     free(s->waiting.heap);
     free(s->apart.heap);
+    vt_map_free(&s->kept);
+    free(s->settled);
     free(s->moved);
     free(s->late.block);
     free(s->late.part);
@@ -153,6 +158,15 @@ static void give_slot(struct vt_sched *s, uint32_t slot, bool parked)
         vt_seats_give(&s->seats, slot);
 }
 
+void sched_unpark(struct vt_sched *s, uint32_t slot)
+{
+    struct slot *r = &s->slot[slot];
+
+    kv_release(s, r);
+    r->status = S_FREE;
+    vt_seats_give(&s->seats, slot);
+}
+
 void sched_cut_more_slots(struct vt_sched *s, uint32_t most)
 {
     uint32_t n = vt_seats_cut(&s->seats, SCHED_SLOTS, most);
@@ -185,7 +199,12 @@ static uint32_t first_stop(const struct vt_sched *s, const struct slot *r)
 int sched_prepare(struct vt_sched *s, const struct vt_request *r, uint32_t *slot,
                   struct vt_err *err)
 {
-    uint64_t total = (uint64_t)r->prompt_tokens + r->max_tokens;
+    uint32_t back = s->c.remote.on && r->apart == VT_PREFILL_ONLY && !r->skip_cache
+                        ? remote_backoff(s)
+                        : 0;
+    uint32_t prompt = r->prompt_tokens > back ? r->prompt_tokens - back : 1;
+    uint32_t max_tokens = prompt < r->prompt_tokens ? 1 : r->max_tokens;
+    uint64_t total = (uint64_t)prompt + max_tokens;
     struct slot *x, old;
     int rc;
 
@@ -198,8 +217,8 @@ int sched_prepare(struct vt_sched *s, const struct vt_request *r, uint32_t *slot
     x = &s->slot[*slot];
     old = *x;
     *x = (struct slot){
-        .n_tokens = r->prompt_tokens,
-        .prompt = r->prompt_tokens,
+        .n_tokens = prompt,
+        .prompt = prompt,
         .next_drop = UINT32_MAX,
         .status = S_PENDING,
         .skip_cache = r->skip_cache,
@@ -208,10 +227,11 @@ int sched_prepare(struct vt_sched *s, const struct vt_request *r, uint32_t *slot
         .held = old.held,
         .max_total = total < UINT32_MAX ? (uint32_t)total : UINT32_MAX,
         .min_tokens = r->min_tokens,
-        .max_tokens = r->max_tokens,
+        .max_tokens = max_tokens,
         .eos_at = r->eos_at,
         .stop_at = r->stop_at,
         .given = r->given_tokens,
+        .remote = s->c.remote.on ? r->apart : VT_TOGETHER,
         .lora = r->lora,
         .priority = r->priority,
         .arrival = r->arrival,
@@ -254,12 +274,19 @@ int vt_sched_add(struct vt_sched *s, const struct vt_request *r, uint32_t *slot,
 void sched_end(struct vt_sched *s, uint32_t slot, bool aborted)
 {
     struct slot *r = &s->slot[slot];
-    bool parked = r->status == S_LOADING && !r->loaded;
+    bool keeps = remote_keeps(s, r, aborted);
+    bool parked = keeps || (r->status == S_LOADING && !r->loaded);
 
+    if (s->connected) {
+        sched_set_prefills(s, r, false);
+        kv_drop_behind(s, r);
+    }
     if (s->off)
         tiers_end(s, r, aborted);
     if (!parked)
         kv_release(s, r);
+    else if (!s->off)
+        remote_park(s, slot);
     sched_put_aside(s, slot, false);
     if (vt_grow(&s->finished, &s->cap_finished, s->n_finished + 1, sizeof(r->tag),
                 NULL) == VT_OK)
@@ -366,6 +393,11 @@ const uint32_t *vt_sched_blocks(const struct vt_sched *s, uint32_t slot, uint32_
 
     *n = h->n;
     return h->block;
+}
+
+uint32_t vt_sched_computed(const struct vt_sched *s, uint32_t slot)
+{
+    return s->slot[slot].computed;
 }
 
 uint32_t vt_sched_groups(const struct vt_sched *s)

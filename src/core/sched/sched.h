@@ -10,12 +10,12 @@
 
 enum status {
     S_FREE,
-    S_PARKED, /* it is over, but what it loaded is still on its way to its blocks */
+    S_PARKED, /* it is over, but a transfer to or from its blocks is not */
     S_PENDING,
     S_WAITING,
     S_RUNNING,
     S_PREEMPTED,
-    S_LOADING /* its blocks are being filled from the host's memory */
+    S_LOADING /* its blocks are being filled from elsewhere */
 };
 
 struct slot {             /* one request; what every step touches comes first */
@@ -52,9 +52,10 @@ struct slot {             /* one request; what every step touches comes first */
     bool aside;              /* was passed over when others were admitted */
     bool apart;              /* stands in that queue */
     bool loaded;             /* what it loaded is there */
+    uint8_t remote;          /* enum vt_apart; a pull is asked for once */
     bool prefills;           /* will need more blocks for its prompt */
     uint32_t last_seq;       /* of the last step with it, where blocks come back late */
-    uint32_t first_external; /* of first_cached: from the host's memory */
+    uint32_t first_external; /* of first_cached: from elsewhere */
     struct off_request *off; /* NULL: there is no second tier */
     uint32_t prev, next;     /* waiting list, or position in the heap (prev) */
     struct content content;
@@ -70,7 +71,7 @@ struct queue { /* of waiting slots: a list (fcfs) or a heap (priority) */
 
 struct plan_buf {
     struct vt_step_plan plan;
-    size_t cap_preempted, cap_finished;
+    size_t cap_preempted, cap_finished, cap_pulls;
 };
 
 /* With steps in flight a connector may still read blocks that were given back: they
@@ -126,6 +127,10 @@ struct vt_sched {
     struct vt_cache_stats cache, external;
 
     struct offload *off; /* NULL: there is no second tier */
+    bool connected;      /* there is, or prefills elsewhere */
+    struct vt_map kept;  /* tags of parked requests to slots, without a second tier */
+    uint64_t *settled;   /* requests to be told of with the next result */
+    size_t n_settled, cap_settled;
     uint32_t n_prefills; /* requests with `prefills` */
     uint64_t *moved;     /* jobs to be told of with the next result */
     size_t n_moved, cap_moved;
@@ -201,6 +206,15 @@ uint32_t sched_cut_at_block(const struct vt_sched *s, const struct slot *r,
                             uint32_t start, uint32_t k);
 void sched_note_lora(struct vt_sched *s, const struct slot *r);
 
+/* ---- blocks that come back late (late.c) -------------------------------- */
+
+/* A step's result is there: blocks that waited for it come back. */
+void late_update(struct vt_sched *s, const struct vt_step_plan *p);
+/* A plan's requests are those of its step, for what comes back late. */
+void late_plan(struct vt_sched *s, const struct vt_step_plan *p);
+/* Its blocks go back to the pool later; false: at once. */
+bool late_release(struct vt_sched *s, const struct slot *r);
+
 /* ---- the second tier (tiers.c) ------------------------------------------ */
 
 /* Tokens that it has behind `hit`; *wait: look again at the next step. */
@@ -209,11 +223,23 @@ void tiers_load(struct vt_sched *s, struct slot *r, uint32_t tokens);
 void tiers_end(struct vt_sched *s, struct slot *r, bool aborted);
 /* What the plan, whose tokens count as computed, moves. */
 void tiers_plan(struct vt_sched *s, struct vt_step_plan *p);
-/* A step's result is there: blocks that waited for it come back, */
-void tiers_begin_update(struct vt_sched *s, const struct vt_step_plan *p);
-void tiers_end_update(struct vt_sched *s); /* and what was moved is known */
-/* Its blocks go back to the pool later; false: at once. */
-bool late_release(struct vt_sched *s, const struct slot *r);
+/* A step's result is there: what was moved is known. */
+void tiers_end_update(struct vt_sched *s);
+/* Nothing is written to its blocks any more: its seat is free. */
+void sched_unpark(struct vt_sched *s, uint32_t slot);
+
+/* ---- prefills elsewhere (remote.c) -------------------------------------- */
+
+/* Tokens behind `hit` that another engine has computed. */
+uint32_t remote_match(const struct vt_sched *s, const struct slot *r, uint32_t hit);
+/* It has its blocks: those that hold nothing yet are pulled. */
+void remote_pull(struct vt_sched *s, struct vt_step_plan *p, struct slot *r);
+/* At its end: whether its blocks stay for another engine. */
+bool remote_keeps(const struct vt_sched *s, const struct slot *r, bool aborted);
+void remote_park(struct vt_sched *s, uint32_t slot);
+void remote_end_update(struct vt_sched *s);
+/* Tokens at a prompt's end that prefills leave to those who decode. */
+uint32_t remote_backoff(const struct vt_sched *s);
 
 /* Where its prefill ends: a prompt, or on recompute all but the last token. */
 static inline uint32_t prefill_end(const struct slot *r)

@@ -343,7 +343,7 @@ static struct plan_buf *next_plan(struct vt_sched *s)
     p->n = p->n_decodes = p->n_prefills = 0;
     p->decode_tokens = p->prefill_tokens = 0;
     p->decode_ctx = 0;
-    p->n_preempted = p->n_finished = 0;
+    p->n_preempted = p->n_finished = p->n_pulls = 0;
     p->waiting = sched_n_waiting(s);
     return pb;
 }
@@ -420,6 +420,8 @@ const struct vt_step_plan *vt_sched_schedule(struct vt_sched *s, bool throttle)
     p->running = s->n_running;
     hand_over_finished(s, pb);
     advance(s, p);
+    if (s->connected)
+        late_plan(s, p);
     if (s->off)
         tiers_plan(s, p);
     return s->failed || s->pool.failed ? NULL : p;

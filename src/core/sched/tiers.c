@@ -1,5 +1,5 @@
-/* tiers.c - the scheduler and its second tier: what it is told of requests and plans,
- * and blocks that come back late because of it. */
+/* tiers.c - the scheduler and its second tier: what it is told of requests and plans.
+ */
 #include "core/sched/sched.h"
 
 static struct off_view view_of(struct slot *r)
@@ -38,8 +38,6 @@ void tiers_end(struct vt_sched *s, struct slot *r, bool aborted)
 {
     struct off_view v = view_of(r);
 
-    sched_set_prefills(s, r, false);
-    kv_drop_behind(s, r);
     offload_end(s->off, r->off, &v, aborted);
     r->off = NULL;
 }
@@ -48,13 +46,10 @@ void tiers_plan(struct vt_sched *s, struct vt_step_plan *p)
 {
     struct off_table table[VT_KV_GROUPS];
 
-    s->late.scheduled += p->n > 0;
     for (uint32_t i = 0; i < p->n; i++) {
         struct slot *r = &s->slot[p->item[i].slot];
         struct off_view v = view_of(r);
 
-        r->last_seq = s->late.scheduled;
-        sched_set_prefills(s, r, r->prefills && r->chunk);
         tables_of(s, r, table);
         offload_told(s->off, r->off, &v, table, p->item[i].origin == VT_RESUMED);
     }
@@ -86,24 +81,6 @@ int vt_sched_moved(struct vt_sched *s, const uint64_t *jobs, uint32_t n,
     return rc;
 }
 
-void tiers_begin_update(struct vt_sched *s, const struct vt_step_plan *p)
-{
-    struct late *l = &s->late;
-    size_t parts = 0, blocks = 0;
-
-    l->done += p->n > 0;
-    for (; parts < l->n_parts && l->part[parts].seq <= l->done; parts++) {
-        kv_give(s, l->block + blocks, l->part[parts].n);
-        blocks += l->part[parts].n;
-    }
-    if (parts == 0)
-        return;
-    l->n_parts -= parts;
-    l->n_blocks -= blocks;
-    memmove(l->part, l->part + parts, l->n_parts * sizeof(*l->part));
-    memmove(l->block, l->block + blocks, l->n_blocks * sizeof(*l->block));
-}
-
 void tiers_end_update(struct vt_sched *s)
 {
     for (size_t i = 0; i < s->n_moved; i++) {
@@ -113,42 +90,11 @@ void tiers_end_update(struct vt_sched *s)
         if (!offload_done(s->off, s->moved[i], &slot))
             continue;
         r = &s->slot[slot];
-        if (r->status == S_PARKED) {
-            kv_release(s, r);
-            r->status = S_FREE;
-            vt_seats_give(&s->seats, slot);
-        } else {
+        if (r->status == S_PARKED)
+            sched_unpark(s, slot);
+        else
             r->loaded = true;
-        }
     }
     s->n_moved = 0;
-    s->update.external = s->external;
-    s->external = (struct vt_cache_stats){0};
     offload_tell(s->off, &s->pool);
-}
-
-bool late_release(struct vt_sched *s, const struct slot *r)
-{
-    struct late *l = &s->late;
-    uint32_t n = 0;
-
-    if (!l->on || r->last_seq <= l->done)
-        return false;
-    for (uint32_t g = 0; g < s->groups.n; g++)
-        n += r->held[g].n;
-    if (n == 0)
-        return true;
-    if (vt_grow(&l->block, &l->cap_blocks, l->n_blocks + n, sizeof(*l->block), NULL) ||
-        vt_grow(&l->part, &l->cap_parts, l->n_parts + 1, sizeof(*l->part), NULL)) {
-        s->failed = true;
-        return false;
-    }
-    for (uint32_t g = 0; g < s->groups.n; g++) {
-        if (r->held[g].n > 0)
-            memcpy(l->block + l->n_blocks, r->held[g].block,
-                   r->held[g].n * sizeof(*l->block));
-        l->n_blocks += r->held[g].n;
-    }
-    l->part[l->n_parts++] = (struct late_part){l->scheduled, n};
-    return true;
 }

@@ -159,8 +159,8 @@ const struct vt_update *vt_sched_update(struct vt_sched *s,
     u->looked_up = u->found = u->found_outside = 0;
     if (vt_grow(&u->row, &s->cap_rows, p->n, sizeof(*u->row), NULL) != VT_OK)
         return NULL;
-    if (s->off)
-        tiers_begin_update(s, p);
+    if (s->connected)
+        late_update(s, p);
     for (uint32_t i = 0; i < n_items; i++) {
         const struct vt_item *it = &p->item[i];
         struct slot *r = &s->slot[it->slot];
@@ -181,6 +181,10 @@ const struct vt_update *vt_sched_update(struct vt_sched *s,
         compact_running(s);
     if (s->off)
         tiers_end_update(s);
+    if (s->n_settled > 0)
+        remote_end_update(s);
+    u->external = s->external;
+    s->external = (struct vt_cache_stats){0};
     u->cache = s->cache;
     s->cache = (struct vt_cache_stats){0};
     return s->failed || s->pool.failed ? NULL : u;

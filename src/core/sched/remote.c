@@ -1,0 +1,110 @@
+/* remote.c - prompts that one engine computes and another decodes, as vLLM's
+ * NixlConnector has it: who decodes takes blocks for the whole prompt and waits while
+ * they are filled; who computed it keeps its blocks until that has been done. */
+#include "core/sched/sched.h"
+
+uint32_t remote_backoff(const struct vt_sched *s)
+{
+    for (uint32_t g = 0; g < s->groups.n; g++)
+        if (s->groups.group[g].is.type == VT_ATTENTION_MAMBA)
+            return 1; /* who decodes has to make the last state himself */
+    return 0;
+}
+
+uint32_t remote_match(const struct vt_sched *s, const struct slot *r, uint32_t hit)
+{
+    uint32_t back = remote_backoff(s), end = r->prompt > back ? r->prompt - back : 1;
+
+    if (r->remote != VT_DECODE_ONLY || r->skip_cache)
+        return 0;
+    return end > hit ? end - hit : 0;
+}
+
+static uint32_t empty_blocks(const struct vt_sched *s, const struct slot *r)
+{
+    uint32_t n = 0;
+
+    for (uint32_t g = 0; g < s->groups.n; g++)
+        for (uint32_t i = r->held[g].n_seen; i < r->held[g].n; i++)
+            n += r->held[g].block[i] != 0;
+    return n;
+}
+
+void remote_pull(struct vt_sched *s, struct vt_step_plan *p, struct slot *r)
+{
+    struct plan_buf *pb = &s->plan[(s->turn - 1) & 1];
+
+    if (vt_grow(&p->pull, &pb->cap_pulls, (size_t)p->n_pulls + 1, sizeof(*p->pull),
+                NULL) != VT_OK) {
+        s->failed = true;
+        return;
+    }
+    p->pull[p->n_pulls++] =
+        (struct vt_kv_pull){r->tag, r->status == S_LOADING ? empty_blocks(s, r) : 0};
+    r->remote = VT_TOGETHER;
+}
+
+/* ---- ends ------------------------------------------------------------- */
+
+bool remote_keeps(const struct vt_sched *s, const struct slot *r, bool aborted)
+{
+    return s->c.remote.on && !aborted && r->remote == VT_PREFILL_ONLY;
+}
+
+void remote_park(struct vt_sched *s, uint32_t slot)
+{
+    uint64_t *place = vt_map_put(&s->kept, s->slot[slot].tag);
+
+    if (place)
+        *place = slot;
+    else
+        s->failed = true;
+}
+
+bool vt_sched_keeps(const struct vt_sched *s, uint64_t tag)
+{
+    return vt_map_get(&s->kept, tag) != NULL;
+}
+
+int vt_sched_settled(struct vt_sched *s, const uint64_t *tags, uint32_t n,
+                     struct vt_err *err)
+{
+    int rc =
+        vt_grow(&s->settled, &s->cap_settled, s->n_settled + n, sizeof(*tags), err);
+
+    for (uint32_t i = 0; rc == VT_OK && i < n; i++)
+        s->settled[s->n_settled++] = tags[i];
+    return rc;
+}
+
+void remote_end_update(struct vt_sched *s)
+{
+    for (size_t i = 0; i < s->n_settled; i++) {
+        uint64_t tag = s->settled[i], *kept = vt_map_get(&s->kept, tag);
+        const uint64_t *place = vt_map_get(&s->by_tag, tag);
+
+        if (kept) {
+            uint32_t slot = (uint32_t)*kept;
+
+            vt_map_drop(&s->kept, kept);
+            sched_unpark(s, slot);
+        } else if (place && s->slot[*place].status == S_LOADING) {
+            s->slot[*place].loaded = true;
+        }
+    }
+    s->n_settled = 0;
+}
+
+struct vt_fetches vt_sched_fetches(const struct vt_sched *s)
+{
+    struct vt_fetches n = {0};
+
+    for (uint32_t i = 0; s->c.remote.on && i < s->seats.n; i++) {
+        const struct slot *r = &s->slot[i];
+
+        n.waiting += r->status == S_WAITING && r->remote == VT_DECODE_ONLY;
+        n.pulling += r->status == S_LOADING && !r->loaded;
+        n.pulled += r->status == S_LOADING && r->loaded;
+    }
+    return n;
+}
