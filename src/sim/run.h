@@ -10,9 +10,10 @@
 struct live { /* what is known of one request so far */
     vt_ns arrival, queue, first, last;
     uint32_t tokens, cached, concurrency, preemptions;
-    uint32_t gaps;     /* index of its gap list */
-    uint32_t instance; /* that has it */
-    uint16_t engines;  /* that may still name it */
+    uint32_t gaps;      /* index of its gap list */
+    uint32_t instance;  /* that has it, */
+    uint32_t prefilled; /* and that computed its prompt for it */
+    uint16_t engines;   /* that may still name it */
     bool ended;
 };
 

@@ -48,10 +48,9 @@ struct vt_fleet {
      * in docs/simulate.md. */
     const char *routing;
     vt_ns staleness_ns; /* how old the router's view of queues and caches may be */
-    /* Prefill/decode disaggregation: the first so many only prefill; 0: all do all. */
+    /* Prefill/decode disaggregation: the first so many only prefill; 0: all do all. The
+     * engines' vt_remote must be on then. */
     uint32_t prefill_instances;
-    double transfer_gb_per_s, transfer_base_us, kv_bytes_per_token;
-    bool transfer_contention; /* transfers under way share the bandwidth */
     struct vt_autoscale autoscale;
     uint64_t seed;
     /* Engines run side by side on so many threads while none can matter to another, and

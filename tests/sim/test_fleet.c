@@ -83,6 +83,16 @@ static void bench_init(struct bench *b, const char *model)
     b->sink = (struct vt_sim_sink){.user = b, .request = see_request, .step = see_step};
 }
 
+static struct vt_remote link_of(double gbs, double setup_us, uint64_t token_bytes)
+{
+    return (struct vt_remote){.on = true,
+                              .pulls = true,
+                              .lease_s = 30,
+                              .gbs = gbs,
+                              .setup_us = setup_us,
+                              .block_bytes = 16 * token_bytes};
+}
+
 static struct bench *bench_new(const char *yaml, const char *model)
 {
     struct bench *b = calloc(1, sizeof(*b));
@@ -373,12 +383,15 @@ static struct lockstep_row {
     const char *name;
     uint32_t vllm, drafts, prefill_instances;
     bool async;
+    uint32_t cpu_blocks;
 } lockstep_rows[] = {
     {"lockstep: nothing is lost and runs repeat with 0.26", 26, 0, 0, true},
     {"lockstep: and with 0.32", 32, 0, 0, true},
     {"lockstep: and one step at a time", 32, 0, 0, false},
     {"lockstep: and with drafts", 32, 3, 0, true},
     {"lockstep: and with prefill apart", 32, 0, 2, true},
+    {"lockstep: and with blocks in the host's memory", 26, 0, 0, true, 2000},
+    {"lockstep: and these one step at a time", 32, 0, 0, false, 2000},
 };
 
 static void runs_in_lockstep_repeat(void **state)
@@ -397,9 +410,13 @@ static void runs_in_lockstep_repeat(void **state)
     b->fleet = (struct vt_fleet){.instances = 4,
                                  .ranks = 2,
                                  .routing = "vllm-dp",
-                                 .prefill_instances = row->prefill_instances,
-                                 .transfer_gb_per_s = 10,
-                                 .kv_bytes_per_token = 1000};
+                                 .prefill_instances = row->prefill_instances};
+    if (row->prefill_instances > 0)
+        b->spec.engine.remote = link_of(10, 0, 1000);
+    b->spec.engine.offload = (struct vt_offload){.num_cpu_blocks = row->cpu_blocks,
+                                                 .load_gbs = 10,
+                                                 .store_gbs = 10,
+                                                 .block_bytes = 100000};
     b->spec.lockstep = &t;
     bench_run(b);
     memcpy(first, b->req, sizeof(b->req));
@@ -408,6 +425,7 @@ static void runs_in_lockstep_repeat(void **state)
     assert_memory_equal(first, b->req, sizeof(b->req));
     assert_memory_equal(&t, &again, sizeof(t));
     assert_true(t.dummies > 0);
+    assert_int_equal(b->sum.offload.loads > 0, row->cpu_blocks > 0);
     free(first);
     bench_free(b);
 }
@@ -498,32 +516,17 @@ static void times_of_a_transfer_add_up(void **state)
 
     (void)state;
     b->spec.engine.async_scheduling = false;
-    b->fleet = (struct vt_fleet){.instances = 2,
-                                 .prefill_instances = 1,
-                                 .transfer_gb_per_s = 25,
-                                 .transfer_base_us = 50,
-                                 .kv_bytes_per_token = 147456};
+    b->fleet = (struct vt_fleet){.instances = 2, .prefill_instances = 1};
+    b->spec.engine.remote = link_of(25, 50, 147456);
     bench_run(b);
-    /* 1000 * 147456 B / 25 GB/s = 5898.24 us */
-    assert_int_equal(b->req[0].ttft, (3000 + 50 + 1002) * VT_US + 5898240);
+    /* 63 blocks of 16 tokens: 1008 * 147456 B / 25 GB/s = 5945.42592 us */
+    assert_int_equal(b->req[0].ttft, (3000 + 50 + 1002) * VT_US + 5945426);
     assert_int_equal(b->req[0].e2e, b->req[0].ttft + 4 * 1020 * VT_US);
     assert_int_equal(b->req[0].instance, 1);
     assert_int_equal(b->replica[0].requests, 1);
     assert_int_equal(b->replica[0].steps, 1);
     assert_int_equal(b->replica[1].steps, 5);
     bench_free(b);
-}
-
-static void transfers_share_the_bandwidth_if_asked(void **state)
-{
-    struct vt_fleet f = {
-        .transfer_gb_per_s = 10, .transfer_base_us = 100, .kv_bytes_per_token = 1e5};
-
-    (void)state;
-    assert_int_equal(pd_transfer_ns(&f, 2000, 3), 20100 * VT_US);
-    f.transfer_contention = true;
-    assert_int_equal(pd_transfer_ns(&f, 2000, 1), 20100 * VT_US);
-    assert_int_equal(pd_transfer_ns(&f, 2000, 3), 60100 * VT_US);
 }
 
 static void decodes_are_not_held_up_by_prompts(void **state)
@@ -536,8 +539,7 @@ static void decodes_are_not_held_up_by_prompts(void **state)
     bench_run(b);
     together = b->sum.itl.p99;
     b->fleet.prefill_instances = 2;
-    b->fleet.transfer_gb_per_s = 100;
-    b->fleet.kv_bytes_per_token = 1e5;
+    b->spec.engine.remote = link_of(100, 0, 100000);
     bench_run(b);
     assert_true(b->sum.itl.p99 < together);
     assert_int_equal(b->replica[0].requests + b->replica[1].requests, b->w.n);
@@ -556,10 +558,8 @@ static void a_preempted_decode_recomputes_its_prompt(void **state)
 
     (void)state;
     b->spec.engine.num_gpu_blocks = 100;
-    b->fleet = (struct vt_fleet){.instances = 2,
-                                 .prefill_instances = 1,
-                                 .transfer_gb_per_s = 1000,
-                                 .kv_bytes_per_token = 1};
+    b->fleet = (struct vt_fleet){.instances = 2, .prefill_instances = 1};
+    b->spec.engine.remote = link_of(1000, 0, 1);
     bench_run(b);
     assert_true(b->replica[1].preemptions > 0);
     bench_free(b);
@@ -642,7 +642,7 @@ static void impossible_fleets_are_refused(void **state)
         {{.instances = 0}, "0 instances"},
         {{.instances = 2, .routing = "nowhere"}, "unknown routing 'nowhere'"},
         {{.instances = 2, .prefill_instances = 2}, "leave none to decode"},
-        {{.instances = 2, .prefill_instances = 1}, "bandwidth above 0"},
+        {{.instances = 2, .prefill_instances = 1}, "need a connector"},
         {{.instances = 1, .autoscale = scale}, "autoscaling keeps 2 to 4"},
         {{.instances = 3, .prefill_instances = 1, .autoscale = scale}, "not modelled"},
         {{.instances = 5, .ranks = 2}, "not whole deployments of 2 ranks"},
@@ -754,7 +754,6 @@ int main(void)
         cmocka_unit_test(held_back_prefills_let_decodes_go_on),
         cmocka_unit_test(round_robin_splits_a_blis_run),
         cmocka_unit_test(times_of_a_transfer_add_up),
-        cmocka_unit_test(transfers_share_the_bandwidth_if_asked),
         cmocka_unit_test(decodes_are_not_held_up_by_prompts),
         cmocka_unit_test(a_preempted_decode_recomputes_its_prompt),
         cmocka_unit_test(a_surge_brings_engines_and_takes_them_back),

@@ -131,8 +131,6 @@ static struct vt_summary run_scene(const struct scene *c, const struct vt_worklo
         .routing = c->routing,
         .staleness_ns = 5 * VT_MS,
         .prefill_instances = c->prefill,
-        .transfer_gb_per_s = 10,
-        .kv_bytes_per_token = 1e5,
         .seed = 3,
     };
     struct vt_sim_spec spec = {
@@ -160,6 +158,9 @@ static struct vt_summary run_scene(const struct scene *c, const struct vt_worklo
     spec.engine.num_gpu_blocks = c->blocks;
     spec.engine.max_num_seqs = 64;
     spec.engine.policy = c->policy;
+    if (c->prefill > 0)
+        spec.engine.remote = (struct vt_remote){
+            .on = true, .pulls = true, .gbs = 10, .block_bytes = 1600000};
     spec.engine.compat = c->compat;
     spec.engine.async_scheduling = c->compat == VT_COMPAT_VLLM;
     spec.model = model;

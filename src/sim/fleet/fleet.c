@@ -176,6 +176,11 @@ int fleet_route(struct fleet *f, size_t req, vt_ns now, unsigned pool,
     return VT_OK;
 }
 
+void fleet_follow(struct fleet *f, uint32_t i)
+{
+    turns_set(&f->turns, i, vt_engine_due(f->inst[i].engine));
+}
+
 /* To the engine that it was routed to. */
 int fleet_add(struct fleet *f, const struct vt_request *q, vt_ns now,
               struct vt_err *err)
@@ -183,7 +188,7 @@ int fleet_add(struct fleet *f, const struct vt_request *q, vt_ns now,
     uint32_t i = window_live(&f->r->window, q->tag)->instance;
     int rc = vt_engine_add(f->inst[i].engine, now, q, err);
 
-    turns_set(&f->turns, i, vt_engine_due(f->inst[i].engine));
+    fleet_follow(f, i);
     return rc;
 }
 
@@ -210,6 +215,7 @@ static int route_arrival(struct fleet *f, vt_ns now, struct vt_err *err)
     if (f->f->prefill_instances > 0) {
         q.max_tokens = 1;
         q.eos_at = VT_NO_STOP;
+        q.apart = VT_PREFILL_ONLY;
     }
     return fleet_add(f, &q, on, err);
 }
@@ -234,6 +240,7 @@ static int note_step(struct fleet *f, struct sim_run *r, uint32_t i,
     r->model = x->model;
     r->post_ns = x->post_ns;
     r->kv_given = f->f->prefill_instances > 0;
+    pd_note_pulled(f, s);
     rc = run_take_step(r, s, err);
     ended = (uint32_t)(r->finished - before);
     x->requests += ended;
@@ -254,7 +261,7 @@ static void follow_ranks(struct fleet *f, uint32_t deployment)
         return;
     l->moves = moves;
     for (uint32_t i = first; i < first + f->f->ranks; i++)
-        turns_set(&f->turns, i, vt_engine_due(f->inst[i].engine));
+        fleet_follow(f, i);
 }
 
 int fleet_act(struct fleet *f, struct sim_run *r, uint32_t i, vt_ns due,
@@ -282,7 +289,7 @@ static int step_engine(struct fleet *f, uint32_t i, struct vt_err *err)
 {
     int rc = fleet_act(f, f->r, i, f->turns.due[i], err);
 
-    turns_set(&f->turns, i, vt_engine_due(f->inst[i].engine));
+    fleet_follow(f, i);
     if (f->lockstep)
         follow_ranks(f, i / f->f->ranks);
     return rc;

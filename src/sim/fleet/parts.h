@@ -133,7 +133,7 @@ struct fleet {
     struct seen *seen;
     vt_ns seen_ns; /* when; -1: never */
     uint32_t *candidate;
-    struct vt_agenda transfers;  /* requests on their way to decode */
+    struct vt_agenda transfers;  /* requests whose prefill ends, then to be decoded */
     vt_ns tick_ns;               /* next look of the autoscaler */
     vt_ns high_since, low_since; /* -1: it is not */
 };
@@ -143,6 +143,8 @@ void fleet_stop(struct fleet *f, uint32_t i, vt_ns now);
 /* Sets the request's instance, one of the pool's. */
 int fleet_route(struct fleet *f, size_t req, vt_ns now, unsigned pool,
                 struct vt_err *err);
+/* Something has happened to that engine: when it is due may have changed. */
+void fleet_follow(struct fleet *f, uint32_t i);
 /* Hands it over. */
 int fleet_add(struct fleet *f, const struct vt_request *q, vt_ns now,
               struct vt_err *err);
@@ -170,7 +172,8 @@ int pd_check(const struct vt_sim_spec *spec, struct vt_err *err);
 int pd_take_step(struct fleet *f, struct instance *from, const struct vt_step *s,
                  struct vt_err *err);
 int pd_deliver(struct fleet *f, vt_ns now, struct vt_err *err);
-vt_ns pd_transfer_ns(const struct vt_fleet *f, uint32_t tokens, size_t n_active);
+/* A decode engine's step: who prefilled what it has pulled is told so. */
+void pd_note_pulled(struct fleet *f, const struct vt_step *s);
 
 /* ---- more and fewer engines (autoscale.c) ----------------------------- */
 

@@ -1,12 +1,9 @@
-/* pd.c - prefill and decode on engines of their own.
- *
- * A prefill engine computes the prompt; the token that comes of it is not used, as with
- * vLLM's KV connectors. The KV cache of the whole prompt then goes to a decode engine,
- * which is chosen when the prefill ends, and the request joins its queue when all is
- * there: it takes blocks for the prompt and computes its last token to get the first
- * one of the answer. */
-#include <math.h>
-
+/* pd.c - prefill and decode on engines of their own, behind a proxy that does what
+ * llm-d's does: it asks a prefill engine for one token, which is not used, and a decode
+ * engine for the answer, with what the first one said of its KV blocks. The decode
+ * engine is chosen when the prefill ends; it takes blocks for the prompt, pulls their
+ * content, and computes the prompt's last token again. The prefill engine keeps its
+ * blocks until then. */
 #include "sim/fleet/parts.h"
 
 int pd_check(const struct vt_sim_spec *spec, struct vt_err *err)
@@ -25,24 +22,15 @@ int pd_check(const struct vt_sim_spec *spec, struct vt_err *err)
     if (spec->engine.compat != VT_COMPAT_VLLM)
         return vt_fail(err, VT_EINPUT,
                        "prefill instances are not modelled by BLIS's rules");
-    if (!(f->transfer_gb_per_s > 0.0) || !isfinite(f->transfer_gb_per_s) ||
-        !(f->transfer_base_us >= 0.0 && f->transfer_base_us <= 1e12) ||
-        !(f->kv_bytes_per_token >= 0.0 && f->kv_bytes_per_token <= 1e12))
-        return vt_fail(err, VT_EINPUT,
-                       "a KV transfer needs a bandwidth above 0, and base time and "
-                       "bytes of at least 0");
+    for (uint32_t i = 0; i < f->instances; i++) {
+        const struct vt_engine_config *c =
+            f->replica ? &f->replica[i].engine : &spec->engine;
+
+        if (!c->remote.on)
+            return vt_fail(err, VT_EINPUT,
+                           "engines that prefill or decode need a connector for it");
+    }
     return VT_OK;
-}
-
-/* With contention n_active transfers, this one included, share the bandwidth; what a
- * transfer gets is fixed when it starts. */
-vt_ns pd_transfer_ns(const struct vt_fleet *f, uint32_t tokens, size_t n_active)
-{
-    double share = f->transfer_contention && n_active > 1 ? (double)n_active : 1.0;
-    double us = f->transfer_base_us +
-                tokens * f->kv_bytes_per_token * share / (f->transfer_gb_per_s * 1e3);
-
-    return vt_ns_from_us(us < 1e15 ? us : 1e15);
 }
 
 int pd_take_step(struct fleet *f, struct instance *from, const struct vt_step *s,
@@ -54,18 +42,16 @@ int pd_take_step(struct fleet *f, struct instance *from, const struct vt_step *s
     rc = run_note_step(f->r, s, err);
     for (uint32_t i = 0; i < s->n_rows && rc == VT_OK; i++) {
         const struct vt_row *row = &s->row[i];
-        vt_ns took;
 
         if (row->finish == VT_RUNNING_ON)
             continue;
         from->requests++;
         f->seen[from - f->inst].in_flight--;
-        took = pd_transfer_ns(f->f, window_work(&f->r->window, row->tag)->prompt_tokens,
-                              f->transfers.n + 1);
+        window_live(&f->r->window, row->tag)->prefilled = (uint32_t)(from - f->inst);
         if (!(rc = run_part(f->r, row->tag, err)))
             rc = fleet_route(f, row->tag, row->at, POOL_DECODE, err);
         if (rc == VT_OK)
-            rc = vt_agenda_push(&f->transfers, row->at + took, row->tag, err);
+            rc = vt_agenda_push(&f->transfers, row->at, row->tag, err);
     }
     return rc;
 }
@@ -77,6 +63,18 @@ int pd_deliver(struct fleet *f, vt_ns now, struct vt_err *err)
 
     vt_agenda_remove(&f->transfers, 0);
     q.arrival = window_live(&f->r->window, req)->arrival;
-    q.given_tokens = q.prompt_tokens - 1;
+    q.apart = VT_DECODE_ONLY;
     return fleet_add(f, &q, now, err);
+}
+
+void pd_note_pulled(struct fleet *f, const struct vt_step *s)
+{
+    for (uint32_t i = 0; s->remote && i < s->remote->n_pulled; i++) {
+        uint64_t tag = s->remote->pulled[i].tag;
+        uint32_t from = window_live(&f->r->window, tag)->prefilled;
+
+        /* It may have given them up already. */
+        (void)vt_engine_gave(f->inst[from].engine, s->done_ns, tag);
+        fleet_follow(f, from);
+    }
 }
