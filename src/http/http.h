@@ -21,6 +21,7 @@ struct vt_serve_config { /* all borrowed until vt_serve() returns */
     uint32_t n_engines; /* data-parallel ranks */
     double time_scale;  /* so many times as fast as the wall clock */
     uint64_t seed;
+    struct vt_side side;  /* with engine.remote.on */
     const char *timed_by; /* profile, for /server_info */
     const char *about;    /* JSON of what else it says there of vtwin; NULL: nothing */
 

@@ -6,6 +6,7 @@
 #include "base/base.h"
 #include "core/core.h"
 #include "kvevents/sock.h"
+#include "live/live.h"
 
 /* ---- the blocks of one request (blocks.c) ------------------------------- */
 
@@ -120,5 +121,60 @@ struct vt_kv_stats {
     uint64_t batches, events; /* sent */
 };
 struct vt_kv_stats vt_kv_publisher_stats(const struct vt_kv_publisher *p);
+
+/* ---- prefill here, decode there (peers.c) -------------------------------- */
+
+/* What requests and answers say of each other in kv_transfer_params, as vLLM's
+ * NixlConnector has it, and the side channel by which who decodes tells who prefilled
+ * that a prompt's blocks were pulled, or that it still wants them. Real NIXL tells this
+ * beside its transfers; here it goes to the address that stands for its handshakes. */
+struct vt_side {                  /* of one process */
+    const char *engine_id, *host; /* as others are told */
+    uint32_t port;
+    uint32_t tp;
+    double lease_s; /* of those that are waited for: they are renewed as often as it
+                     * takes; 0: never */
+};
+
+struct vt_kv_ask { /* what a request says; the texts are on the heap */
+    enum vt_apart apart;
+    char *host, *id; /* who keeps its blocks, and under which name; NULL: nobody */
+    uint32_t port;
+    int64_t cached; /* prompt tokens that were cached there; -1: not told */
+};
+/* map: the parameters, NULL or anything else for none. */
+int vt_kv_ask_read(struct vt_kv_ask *a, const struct vt_node *map,
+                   struct vt_err *err) VT_MUST_CHECK;
+void vt_kv_ask_free(struct vt_kv_ask *a);
+/* What the answer of a prefill says, whose blocks the scheduler keeps in that slot. */
+void vt_kv_put_kept(struct vt_jw *w, const char *key, const struct vt_side *side,
+                    uint32_t vllm, const struct vt_sched *s, uint32_t slot,
+                    const char *id, const struct vt_first *first);
+
+struct vt_peers; /* opaque */
+/* Called by a thread of its own: the blocks of the request with that id (heap; now the
+ * callee's) were pulled, or, with `renew`, are still wanted. */
+typedef void vt_peers_heard(void *user, char *id, bool renew);
+/* Listens at the side's address, which is VT_EINPUT where it can't. */
+int vt_peers_open(struct vt_peers **out, const struct vt_side *side,
+                  vt_peers_heard *heard, void *user, struct vt_err *err) VT_MUST_CHECK;
+void vt_peers_close(struct vt_peers *p); /* NULL is fine */
+
+/* The rest belongs to one thread and never waits. The request is over: who keeps blocks
+ * for it need not any more, if he was not told so before. */
+void vt_peers_over(struct vt_peers *p, struct vt_kv_ask *a);
+/* The name under which others know a request that ended here as a prefill. */
+int vt_peers_keep(struct vt_peers *p, const char *id, uint64_t tag,
+                  struct vt_err *err) VT_MUST_CHECK;
+/* An engine of the driver has made that step: who prefilled what it pulled is told so,
+ * and now and then that what waits is still wanted. ask: of a request of the driver's.
+ */
+typedef struct vt_kv_ask *vt_peers_ask(void *request);
+int vt_peers_step(struct vt_peers *p, const struct vt_driver *d,
+                  const struct vt_step *s, vt_peers_ask *ask,
+                  struct vt_err *err) VT_MUST_CHECK;
+/* What was heard, for the engine that keeps the blocks, if one does. */
+void vt_peers_take(struct vt_peers *p, const struct vt_driver *d, uint32_t n_engines,
+                   const char *id, bool renew, vt_ns now);
 
 #endif

@@ -70,6 +70,7 @@ struct vt_play_config {              /* all borrowed until vt_play() returns */
     const char *parallel_config_hash; /* what READY says; NULL: nothing */
 
     struct vt_engine_config engine;
+    struct vt_side side; /* with engine.remote.on */
     const struct vt_latency *model;
     double time_scale; /* 2: twice as fast as the model says */
     uint64_t seed;

@@ -124,7 +124,9 @@ struct api_request { /* everything lives in the arena, which is the owner's to f
     uint32_t n_allowed_ids; /* 0: all */
     int32_t priority;
     const char *cache_salt, *session, *traceparent; /* NULL: none */
-    int32_t dp_rank;                                /* of X-data-parallel-rank; -1 */
+    const struct vt_node *kv_transfer;              /* kv_transfer_params; NULL: none */
+    const char *kv_kept; /* what the answer says of them, as JSON; NULL: nothing */
+    int32_t dp_rank;     /* of X-data-parallel-rank; -1 */
 
     const struct api_tool *tool;
     uint32_t n_tools;

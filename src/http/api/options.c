@@ -109,6 +109,7 @@ bool api_read_options(struct api_reading *q)
     r->priority = clip32(api_get_int(slot[SLOT_PRIORITY], 0));
     r->cache_salt = api_get_str(slot[SLOT_CACHE_SALT], NULL);
     r->session = api_get_str(slot[SLOT_SESSION_ID], NULL);
+    r->kv_transfer = slot[SLOT_KV_TRANSFER];
     r->parallel_tools = api_get_bool(slot[SLOT_PARALLEL_TOOLS], true);
     /* -1 asks for the whole vocabulary, which no writer gives; refused by the limit. */
     n = sample_logprobs(q);

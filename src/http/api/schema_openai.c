@@ -33,14 +33,14 @@
         FIELD("return_token_ids", api_bool_or_null, RETURN_TOKEN_IDS),        \
         FIELD_NEW("routed_experts_prompt_start", api_from_zero, IGNORED),     \
         FIELD("return_token_offsets", api_bool_or_null, IGNORED)
-#define TRANSFER_FIELDS                                           \
-    FIELD_NEW("mm_payload", api_payload, IGNORED),                \
-        FIELD_NEW("return_mm_kwargs", api_bool_or_null, IGNORED), \
-        FIELD_OLD("cache_salt", api_str_or_null, CACHE_SALT),     \
-        FIELD_NEW("cache_salt", api_cache_salt, CACHE_SALT),      \
-        FIELD("kv_transfer_params", api_dict_or_null, IGNORED),   \
-        FIELD("ec_transfer_params", api_dict_or_null, IGNORED),   \
-        FIELD("vllm_xargs", api_xargs, IGNORED),                  \
+#define TRANSFER_FIELDS                                             \
+    FIELD_NEW("mm_payload", api_payload, IGNORED),                  \
+        FIELD_NEW("return_mm_kwargs", api_bool_or_null, IGNORED),   \
+        FIELD_OLD("cache_salt", api_str_or_null, CACHE_SALT),       \
+        FIELD_NEW("cache_salt", api_cache_salt, CACHE_SALT),        \
+        FIELD("kv_transfer_params", api_dict_or_null, KV_TRANSFER), \
+        FIELD("ec_transfer_params", api_dict_or_null, IGNORED),     \
+        FIELD("vllm_xargs", api_xargs, IGNORED),                    \
         FIELD("repetition_detection", api_repetition_detection, IGNORED)
 
 /* ---- completions ----------------------------------------------------- */

@@ -96,9 +96,6 @@ static void count_moved(struct metrics_engine *e, const struct vt_step_offload *
 {
     double *v = e->scalar;
 
-    v[M_EXTERNAL_QUERIES] += (double)s->external.queries;
-    v[M_EXTERNAL_HITS] += (double)s->external.hits;
-    v[M_CACHED_HOST] += (double)s->external.hits;
     for (uint32_t i = 0; i < s->n_moved; i++) {
         const struct vt_kv_moved *k = &s->moved[i];
 
@@ -114,6 +111,20 @@ static void count_moved(struct metrics_engine *e, const struct vt_step_offload *
     v[M_NO_ROOM] = (double)s->host.no_room;
 }
 
+static void count_pulled(struct metrics_engine *e, const struct vt_step_remote *s)
+{
+    e->scalar[M_PREFILLS_EXPIRED] += s->expired;
+    for (uint32_t i = 0; i < s->n_pulled; i++) {
+        const struct vt_kv_pulled *k = &s->pulled[i];
+
+        if (k->blocks == 0)
+            continue;
+        metrics_observe(&e->hist[H_PULL_TIME],
+                        (double)(k->ended_ns - k->begun_ns) / 1e9);
+        metrics_observe(&e->hist[H_PULL_BYTES], (double)k->bytes);
+    }
+}
+
 void metrics_step(struct metrics *m, uint32_t engine, const struct vt_step *s,
                   const struct metrics_load *load)
 {
@@ -127,8 +138,13 @@ void metrics_step(struct metrics *m, uint32_t engine, const struct vt_step *s,
     v[M_CACHE_HITS] += (double)s->cache.hits;
     v[M_CACHED_DEVICE] += (double)s->cache.hits;
     v[M_PREEMPTIONS] += s->plan->n_preempted;
+    v[M_EXTERNAL_QUERIES] += (double)s->external.queries;
+    v[M_EXTERNAL_HITS] += (double)s->external.hits;
+    v[s->remote ? M_CACHED_P2P : M_CACHED_HOST] += (double)s->external.hits;
     if (s->offload)
         count_moved(e, s->offload);
+    if (s->remote)
+        count_pulled(e, s->remote);
     for (uint32_t i = 0; m->config.engine.num_spec_tokens > 0 && i < s->plan->n; i++) {
         uint32_t drafts = s->plan->item[i].spec;
         uint32_t sampled = s->sampled ? s->sampled[i] : 1;

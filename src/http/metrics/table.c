@@ -10,6 +10,7 @@
 #define COUNTER(name, help, first)       FAMILY(name, help, COUNTER, ALWAYS, first)
 #define HISTOGRAM(name, help, first)     FAMILY(name, help, HISTOGRAM, ALWAYS, first)
 #define OFFLOAD(kind, name, help, first) FAMILY(name, help, kind, WITH_OFFLOAD, first)
+#define PULLS(kind, name, help, first)   FAMILY(name, help, kind, WITH_PULLS, first)
 #define DRAFTS(name, help, first)        FAMILY(name, help, COUNTER, WITH_DRAFTS, first)
 
 const struct metrics_family metrics_family[] = {
@@ -45,6 +46,16 @@ const struct metrics_family metrics_family[] = {
     OFFLOAD(HISTOGRAM, "vllm:kv_offload_store_size", "Bytes of a store.", H_STORE_SIZE),
     OFFLOAD(COUNTER, "vllm:kv_offload_allocation_failure",
             "Stores for which the host had no room.", M_NO_ROOM),
+    PULLS(HISTOGRAM, "vllm:nixl_xfer_time_seconds",
+          "Seconds of a pull from an engine that prefilled.", H_PULL_TIME),
+    PULLS(HISTOGRAM, "vllm:nixl_bytes_transferred", "Bytes of a pull, on one GPU.",
+          H_PULL_BYTES),
+    PULLS(COUNTER, "vllm:nixl_num_failed_transfers", "Pulls that failed.",
+          M_PULLS_FAILED),
+    PULLS(COUNTER, "vllm:nixl_num_failed_notifications",
+          "Engines that prefilled and could not be told.", M_NOTES_FAILED),
+    PULLS(COUNTER, "vllm:nixl_num_kv_expired_reqs",
+          "Prefills here whose blocks nobody pulled in time.", M_PREFILLS_EXPIRED),
     COUNTER("vllm:estimated_flops_per_gpu", "Operations of a GPU (not estimated).",
             M_FLOPS),
     COUNTER("vllm:estimated_read_bytes_per_gpu", "Bytes a GPU read (not estimated).",
@@ -171,6 +182,11 @@ static const double iteration[] = {1,   8,    16,   32,   64,   128,   256,
                                    512, 1024, 2048, 4096, 8192, 16384, 0};
 static const double transfer[] = {1e6,  5e6,   10e6,  20e6,  40e6, 60e6,
                                   80e6, 100e6, 150e6, 200e6, 0};
+static const double pull_time[] = {.005, .01, .025, .05, .075, .1, .2,
+                                   .3,   .5,  .75,  1,   5,    0};
+static const double pull_bytes[] = {0x1p11, 0x1p13, 0x1p15, 0x1p17, 0x1p19,
+                                    0x1p21, 0x1p23, 0x1p25, 0x1p27, 0x1p29,
+                                    0x1p31, 0x1p33, 0};
 static const double choices[] = {1, 2, 5, 10, 20, 0};
 static const double preemptions[] = {1, 2, 3, 4, 5, 10, 20, 0};
 static const double ttft[] = {.001, .005, .01, .02, .04, .06,  .08, .1,
@@ -188,12 +204,21 @@ const double metrics_bounds_late[] = {.00005, .0001, .00025, .0005, .001, .0025,
                                       .005,   .01,   .025,   .05,   .1,   .25,
                                       .5,     1,     2.5,    5,     10,   0};
 
-const double *const metrics_bounds[H_HISTOGRAMS] = {
-    [H_ITERATION] = iteration, [H_N] = choices,      [H_PREEMPTIONS] = preemptions,
-    [H_TTFT] = ttft,           [H_ITL] = itl,        [H_TPOT] = itl,
-    [H_E2E] = request,         [H_QUEUE] = request,  [H_INFERENCE] = request,
-    [H_PREFILL] = request,     [H_DECODE] = request, [H_LOAD_SIZE] = transfer,
-    [H_STORE_SIZE] = transfer};
+const double *const metrics_bounds[H_HISTOGRAMS] = {[H_ITERATION] = iteration,
+                                                    [H_N] = choices,
+                                                    [H_PREEMPTIONS] = preemptions,
+                                                    [H_TTFT] = ttft,
+                                                    [H_ITL] = itl,
+                                                    [H_TPOT] = itl,
+                                                    [H_E2E] = request,
+                                                    [H_QUEUE] = request,
+                                                    [H_INFERENCE] = request,
+                                                    [H_PREFILL] = request,
+                                                    [H_DECODE] = request,
+                                                    [H_LOAD_SIZE] = transfer,
+                                                    [H_STORE_SIZE] = transfer,
+                                                    [H_PULL_TIME] = pull_time,
+                                                    [H_PULL_BYTES] = pull_bytes};
 
 void metrics_pad(double out[METRICS_BOUNDS], const double *list)
 {

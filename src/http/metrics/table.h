@@ -72,6 +72,9 @@ enum metrics_scalar { /* gauges and counters of an engine */
                       M_HOST_WRITE_USAGE,
                       M_HOST_READ_USAGE,
                       M_NO_ROOM,
+                      M_PULLS_FAILED, /* none does */
+                      M_NOTES_FAILED,
+                      M_PREFILLS_EXPIRED,
                       M_SCALARS
 };
 
@@ -94,6 +97,8 @@ enum metrics_histogram {
     H_COMPUTED,
     H_LOAD_SIZE,
     H_STORE_SIZE,
+    H_PULL_TIME,
+    H_PULL_BYTES,
     H_HISTOGRAMS
 };
 
@@ -110,7 +115,8 @@ enum metrics_when {
     METRICS_ALWAYS,
     METRICS_SINCE_032,
     METRICS_WITH_DRAFTS,
-    METRICS_WITH_OFFLOAD
+    METRICS_WITH_OFFLOAD,
+    METRICS_WITH_PULLS
 };
 
 struct metrics_family {

@@ -306,6 +306,7 @@ int metrics_prepare(struct metrics *m, struct vt_err *err)
         [METRICS_SINCE_032] = m->line >= API_LINE_032,
         [METRICS_WITH_DRAFTS] = m->config.engine.num_spec_tokens > 0,
         [METRICS_WITH_OFFLOAD] = m->config.engine.offload.num_cpu_blocks > 0,
+        [METRICS_WITH_PULLS] = m->config.engine.remote.on,
     };
     struct maker k = {m, &m->text, err, VT_OK};
 

@@ -203,7 +203,7 @@ static void chat_whole(struct vt_jw *w, const struct api_request *r,
     out_whole_begin(w, r, "chat.completion", put_choice, all, n_all);
     out_logprobs_prompt(w, r, &all[0]);
     put_prompt(w, r);
-    out_whole_end(w);
+    out_whole_end(w, r);
 }
 
 const struct out_writer out_chat = {chat_begin, chat_step, out_stream_done, chat_whole};

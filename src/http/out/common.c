@@ -226,10 +226,13 @@ void out_nulls(struct vt_jw *w, const char *const *key)
         vt_jw_null(w, *key);
 }
 
-void out_whole_end(struct vt_jw *w)
+void out_whole_end(struct vt_jw *w, const struct api_request *r)
 {
-    out_nulls(w, (const char *const[]){"kv_transfer_params", "ec_transfer_params",
-                                       "metrics", NULL});
+    if (r->kv_kept)
+        vt_jw_raw(w, "kv_transfer_params", r->kv_kept, strlen(r->kv_kept));
+    else
+        vt_jw_null(w, "kv_transfer_params");
+    out_nulls(w, (const char *const[]){"ec_transfer_params", "metrics", NULL});
     vt_jw_end(w);
 }
 

@@ -73,7 +73,7 @@ static void completion_whole(struct vt_jw *w, const struct api_request *r,
                              const struct out_choice *all, uint32_t n_all)
 {
     out_whole_begin(w, r, "text_completion", put_choice, all, n_all);
-    out_whole_end(w);
+    out_whole_end(w, r);
 }
 
 const struct out_writer out_completions = {completion_begin, completion_step,

@@ -147,7 +147,7 @@ void out_whole_begin(struct vt_jw *w, const struct api_request *r, const char *o
                      void (*put_choice)(struct vt_jw *w, const struct api_request *r,
                                         const struct out_choice *c),
                      const struct out_choice *all, uint32_t n_all);
-void out_whole_end(struct vt_jw *w);
+void out_whole_end(struct vt_jw *w, const struct api_request *r);
 
 /* ---- the object of /v1/responses ------------------------------------- */
 

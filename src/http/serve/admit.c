@@ -66,6 +66,11 @@ int choice_admit(struct choice *c, vt_ns now, struct vt_err *err)
 
     if (rc != VT_OK)
         return rc;
+    if (s->peers && (rc = vt_kv_ask_read(&c->kv, r->kv_transfer, err))) {
+        vt_driver_remove(s->driver, c->tag);
+        c->tag = 0;
+        return rc;
+    }
     c->rank = c->x->rank;
     c->queued = vt_driver_arrival(s->driver, c->rank, now);
     serve_blocks(c);
@@ -81,6 +86,7 @@ int choice_admit(struct choice *c, vt_ns now, struct vt_err *err)
         .id = r->id,
         .lora = r->lora,
         .skip_cache = r->prompt_logprobs >= 0,
+        .apart = (uint8_t)c->kv.apart,
         .block_key = vt_blocks_key,
         .tokens = &c->blocks,
     };
@@ -89,6 +95,7 @@ int choice_admit(struct choice *c, vt_ns now, struct vt_err *err)
         rc = vt_engine_add(rank->core, c->queued, &v, err);
     if (rc != VT_OK) {
         vt_driver_remove(s->driver, c->tag);
+        vt_kv_ask_free(&c->kv);
         c->tag = 0;
         return rc;
     }
@@ -179,6 +186,8 @@ void choice_over(struct choice *c, enum metrics_finish finish)
         choice_event(c, EXPORT_FINISHED, vt_axis_now(&s->axis), 0);
     export_choice(c, names[finish]);
     assert(s->rank[c->rank].held > 0 && c->x->n_open > 0);
+    if (s->peers)
+        vt_peers_over(s->peers, &c->kv);
     vt_driver_remove(s->driver, c->tag);
     c->tag = 0;
     s->rank[c->rank].held--;

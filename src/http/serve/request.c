@@ -61,6 +61,7 @@ void exchange_destroy(struct exchange *x)
     vt_arena_free(&x->r.arena);
     vt_arena_free(&x->copies);
     vt_buf_free(&x->answer);
+    vt_buf_free(&x->kv_kept);
     free(x);
 }
 
@@ -71,7 +72,7 @@ void exchange_free(struct exchange *x)
     struct server *s = x->s;
     size_t bytes = kept_bytes(x);
     struct vt_arena arena, copies;
-    struct vt_buf answer;
+    struct vt_buf answer, kept;
 
     assert(s->n_exchanges > 0 && x->n_open == 0 && !x->in_turns);
     s->n_exchanges--;
@@ -92,11 +93,15 @@ void exchange_free(struct exchange *x)
     arena = x->r.arena;
     copies = x->copies;
     answer = x->answer;
+    kept = x->kv_kept;
     vt_arena_reset(&arena);
     vt_arena_reset(&copies);
     vt_buf_clear(&answer);
-    *x = (struct exchange){
-        .r = {.arena = arena}, .copies = copies, .answer = answer, .held_bytes = bytes};
+    *x = (struct exchange){.r = {.arena = arena},
+                           .copies = copies,
+                           .answer = answer,
+                           .kv_kept = kept,
+                           .held_bytes = bytes};
     x->spare = s->spare;
     s->spare = x;
     s->n_spare++;

@@ -85,6 +85,8 @@ static int open_engines(struct server *s, struct vt_err *err)
     rc = vt_driver_open(&s->driver, &d, err);
     for (uint32_t i = 0; i < c->n_engines && rc == VT_OK; i++)
         s->rank[i].core = vt_driver_engine(s->driver, i);
+    if (rc == VT_OK && c->engine.remote.on)
+        rc = serve_peers_open(s, err);
     return rc == VT_OK && c->kv.on ? serve_kv_open(s, err) : rc;
 }
 
@@ -136,6 +138,8 @@ static int open_net(struct server *s, struct vt_err *err)
 
     if (rc == VT_OK)
         rc = net_watch(s->net, s->worker.from.fd, serve_worker_done, s, err);
+    if (rc == VT_OK && s->peers)
+        rc = net_watch(s->net, s->told.fd, serve_peers_heard, s, err);
     return rc;
 }
 
@@ -154,6 +158,7 @@ static void close_all(struct server *s)
     export_close(s->export, 2000);
     metrics_close(s->metrics);
     reply_source_close(s->replies);
+    serve_peers_close(s);
     serve_kv_close(s);
     free(s->rank);
     exchange_pool_free(s);
@@ -253,7 +258,7 @@ int vt_serve(const struct vt_serve_config *c, struct vt_serve_summary *out,
     if (!s)
         return vt_nomem(err);
     s->c = c;
-    s->worker.to.fd = s->worker.from.fd = -1;
+    s->worker.to.fd = s->worker.from.fd = s->told.fd = -1;
     s->axis = (struct vt_axis){.zero_ns = vt_wall_ns(), .scale = c->time_scale};
     s->zero_unix_s = vt_unix_s();
     if ((rc = vt_engine_config_check(&c->engine, err)) != VT_OK ||

@@ -103,6 +103,7 @@ struct choice { /* one request to an engine; lives in its exchange's arena */
     vt_ns first_wall, last_wall; /* when tokens were written; 0: none */
     uint32_t preemptions;
     struct vt_blocks blocks;
+    struct vt_kv_ask kv; /* whose blocks it pulls, until they are told */
     struct export_event event[CHOICE_EVENTS];
     uint32_t n_events;
 };
@@ -144,6 +145,7 @@ struct exchange {              /* one HTTP request that is not answered at once 
     struct api_headers headers;
     struct net_header type; /* TASK_PLAIN, as what follows */
     struct vt_buf answer;
+    struct vt_buf kv_kept; /* what r.kv_kept points to */
     struct plain_answer plain;
     const struct plain_row *row; /* TASK_ADMIN, as what follows */
     const struct vt_node *tree;  /* of `copies`; NULL: `why` says why not */
@@ -232,7 +234,9 @@ struct server {
     double zero_unix_s;
     struct net *net;
     struct metrics *metrics;
-    struct export *export; /* NULL: none */
+    struct export *export;  /* NULL: none */
+    struct vt_peers *peers; /* NULL: prompts and answers are of one engine */
+    struct vt_inbox told;   /* what they say */
     struct reply_source *replies;
     struct api_context api;
     char fingerprint[64];
@@ -306,6 +310,13 @@ void serve_waits_end(struct server *s, const struct api_error *e);
 
 /* kv.c: keys of blocks, and events about them. */
 void serve_blocks(struct choice *c); /* fills its blocks */
+/* peers.c: prefills for others, and answers to prompts that others have computed. */
+int serve_peers_open(struct server *s, struct vt_err *err) VT_MUST_CHECK;
+void serve_peers_close(struct server *s);
+void serve_peers_heard(void *server); /* what others said */
+int serve_peers_step(struct server *s, struct rank *r, const struct vt_step *step,
+                     struct vt_err *err) VT_MUST_CHECK;
+
 int serve_kv_open(struct server *s, struct vt_err *err) VT_MUST_CHECK;
 void serve_kv_close(struct server *s);
 int serve_kv_publish(struct server *s, struct rank *r,

@@ -4,6 +4,9 @@
 
 #include "http/serve/serve.h"
 
+/* Since this release answers tell what was cached where the prompt was computed. */
+enum { TELLS_CACHED = 31 };
+
 struct metrics_load serve_load(const struct rank *r)
 {
     const struct vt_sched *q = vt_engine_sched(r->core);
@@ -125,7 +128,10 @@ static void write_row(struct server *s, const struct parcel_row *row, vt_ns wall
     upto = row->upto < c->reply.n ? row->upto : c->reply.n;
     s->sums.tokens += upto - c->out->told;
     if (row->first) {
-        c->out->cached_tokens = row->cached;
+        c->out->cached_tokens = c->kv.cached >= 0 && c->kv.apart == VT_DECODE_ONLY &&
+                                        s->c->engine.vllm >= TELLS_CACHED
+                                    ? (uint32_t)c->kv.cached
+                                    : row->cached;
         c->out->written_tokens = row->written;
         c->first_wall = wall;
         gate_first_token(&s->gate, c->prompt->n);
@@ -219,6 +225,8 @@ static int stepped(void *server, uint32_t engine, const struct vt_step *done,
         if (c && row->finish != VT_RUNNING_ON)
             choice_event(c, EXPORT_FINISHED, row->at, done->number);
     }
+    if (s->peers && (rc = serve_peers_step(s, r, done, err)))
+        return rc;
     load = serve_load(r);
     metrics_step(s->metrics, engine, done, &load);
     if (s->export)

@@ -127,6 +127,7 @@ struct row { /* what a message says of one request */
     struct play_request *q;
     uint32_t first_index, n_tokens;
     uint8_t finish;               /* enum vt_finish */
+    uint32_t slot;                /* the scheduler's, if it has one */
     const struct vt_first *first; /* with its first output */
 };
 
@@ -164,6 +165,30 @@ static int add_values(struct play_engines *k, const struct rank *r, const struct
     return rc;
 }
 
+/* What is said of a prompt whose blocks are kept for another engine: a value. */
+static int put_kept(struct play_engines *k, const struct rank *r, const struct row *w,
+                    struct vt_buf *out, struct vt_err *err)
+{
+    const struct vt_sched *s = vt_engine_sched(r->core);
+    const struct vt_node *root;
+    struct vt_arena arena = {0};
+    struct vt_buf text = {0};
+    struct vt_jw json;
+    int rc = vt_peers_keep(k->peers, w->q->id, w->q->tag, err);
+
+    vt_jw_init(&json, &text, NULL);
+    vt_kv_put_kept(&json, NULL, &k->p->c->side, r->release, s, w->slot, w->q->id,
+                   w->first);
+    if (rc == VT_OK)
+        rc = text.failed ? vt_nomem(err)
+                         : vt_json_parse(&arena, text.data, text.len, 1, &root, err);
+    if (rc == VT_OK)
+        mp_put_node(out, root);
+    vt_arena_free(&arena);
+    vt_buf_free(&text);
+    return rc == VT_OK && out->failed ? vt_nomem(err) : rc;
+}
+
 static int write_row(struct play_engines *k, struct rank *r, const struct row *w,
                      struct vt_err *err)
 {
@@ -195,6 +220,12 @@ static int write_row(struct play_engines *k, struct rank *r, const struct row *w
     if (w->finish == VT_STOPPED_TOKEN || q->logprobs != INT32_MIN ||
         q->prompt_logprobs != INT32_MIN)
         rc = add_values(k, r, w, &o, err);
+    if (rc == VT_OK && k->peers && w->finish != VT_RUNNING_ON &&
+        vt_sched_keeps(vt_engine_sched(r->core), q->tag)) {
+        vt_buf_clear(&k->kept);
+        rc = put_kept(k, r, w, &k->kept, err);
+        o.kv_transfer = wire_part(&k->kept, 0, k->kept.len);
+    }
     wire_output_write(&k->message, r->line, &o);
     q->n_events = 0;
     q->told = w->first_index + w->n_tokens;
@@ -305,6 +336,7 @@ static int emit_group(struct play_engines *k, struct rank *r, const struct vt_st
             .first_index = row->first_index,
             .n_tokens = row->new_tokens,
             .finish = row->finish,
+            .slot = row->slot,
             .first = row->first ? vt_step_first(s, row->tag, &hint) : NULL,
         };
 
@@ -336,9 +368,8 @@ int engines_emit(struct play_engines *k, struct rank *r, const struct vt_step *s
         vt_driver_tell_plan(k->driver, s, note_event);
         stats = engines_stats(k, r);
         stats.cache = s->cache;
-        stats.has_external = s->offload != NULL;
-        if (s->offload)
-            stats.external = s->offload->external;
+        stats.has_external = s->offload || s->remote;
+        stats.external = s->external;
         add_spec(k, s, &stats);
         add_iteration(k, s, &stats);
     }

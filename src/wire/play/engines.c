@@ -54,6 +54,8 @@ struct play_request *engines_find(const struct play_engines *k, uint32_t engine,
 void engines_forget(struct play_engines *k, struct play_request *q)
 {
     spans_gone(q);
+    if (k->peers)
+        vt_peers_over(k->peers, &q->kv);
     vt_map_drop(&k->ids, place_of(k, q->engine, play_request_id(q)));
     vt_driver_remove(k->driver, q->tag);
 }
@@ -94,6 +96,24 @@ static int pass_kv_events(struct play_engines *k, struct rank *r, struct vt_err 
 
 /* ---- life ------------------------------------------------------------- */
 
+static struct vt_kv_ask *ask_of(void *request)
+{
+    return &((struct play_request *)request)->kv;
+}
+
+/* On the side channel's thread. */
+static void hear_peer(void *engines, char *id, bool renew)
+{
+    struct play_engines *k = engines;
+    struct note *n = note_with(NOTE_PEER, 0, id, strlen(id) + 1);
+
+    free(id);
+    if (!n)
+        return; /* the lease will end it */
+    n->exclude = renew;
+    play_send_note(k->p, &k->p->to_engines, n);
+}
+
 static int after_step(void *engines, uint32_t engine, const struct vt_step *done,
                       struct vt_err *err)
 {
@@ -102,6 +122,8 @@ static int after_step(void *engines, uint32_t engine, const struct vt_step *done
     int rc = k->p->engine.kv_events ? pass_kv_events(k, r, err) : VT_OK;
 
     if (rc != VT_OK || !done)
+        return rc;
+    if (k->peers && (rc = vt_peers_step(k->peers, k->driver, done, ask_of, err)))
         return rc;
     spans_step(k, r, done); /* those that it ended are forgotten then */
     return engines_emit(k, r, done, err);
@@ -166,6 +188,8 @@ int play_engines_open(struct play *p, struct vt_err *err)
         k->rank[i].release = p->engine.vllm;
         k->rank[i].line = c->line ? c->line : vt_wire_line_of_request(0);
     }
+    if (rc == VT_OK && p->engine.remote.on)
+        rc = vt_peers_open(&k->peers, &c->side, hear_peer, k, err);
     return rc;
 }
 
@@ -176,6 +200,7 @@ void play_engines_close(struct play *p)
 
     if (!k)
         return;
+    vt_peers_close(k->peers);
     for (size_t at = 0; k->driver && (q = vt_driver_each(k->driver, &at));)
         play_request_free(q);
     vt_driver_close(k->driver);
@@ -197,6 +222,7 @@ void play_engines_close(struct play *p)
     vt_buf_free(&k->kv.events);
     vt_buf_free(&k->message);
     vt_buf_free(&k->values);
+    vt_buf_free(&k->kept);
     free(k->rank);
     free(k->token);
     free(k->order);

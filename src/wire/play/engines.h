@@ -53,13 +53,14 @@ struct rank {               /* one engine */
 
 struct play_engines {
     struct play *p;
-    struct rank *rank; /* p->c->n_engines of them */
+    struct rank *rank;      /* p->c->n_engines of them */
+    struct vt_peers *peers; /* NULL: prompts and answers are of one engine */
     struct vt_driver *driver;
     struct vt_map ids; /* requests by engine and id, as frontends name them */
     vt_ns restless_ns; /* when ranks in a wave were last seen at work */
 
     struct vt_kv_batch kv; /* scratch, as what follows */
-    struct vt_buf message, values;
+    struct vt_buf message, values, kept;
     struct logprobs_aux aux;
     uint32_t *token;
     size_t cap_tokens;

@@ -38,6 +38,7 @@ static int admit_request(struct play_engines *k, struct rank *r, struct play_req
         .id = q->id,
         .lora = lora_number(q->blocks.lora_id),
         .skip_cache = q->skip_cache,
+        .apart = (uint8_t)q->kv.apart,
         .block_key = vt_blocks_key,
         .tokens = &q->blocks,
     };
@@ -261,6 +262,10 @@ static int take_note(struct play_engines *k, struct note *n, vt_ns now,
         return take_abort(k, r, n, now, err);
     case NOTE_CALL:
         return engines_call(k, r, &n->call, now, err);
+    case NOTE_PEER:
+        vt_peers_take(k->peers, k->driver, k->p->c->n_engines, n->bytes, n->exclude > 0,
+                      now);
+        return VT_OK;
     case NOTE_WAVE:
         return engines_wave_start(k, r, n->wave, n->exclude);
     case NOTE_SESSION:

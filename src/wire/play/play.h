@@ -58,6 +58,7 @@ struct play_request {
     uint32_t chunk; /* of its recorded times: the next one */
     vt_ns next_ns;  /* when that leaves */
     struct play_way way;
+    struct vt_kv_ask kv; /* whose blocks it pulls, until they are told */
 };
 
 struct play;
@@ -93,6 +94,7 @@ enum note_kind {
     NOTE_WAVE,    /* wave, exclude */
     NOTE_SESSION, /* sockets to an engine's new frontend */
     NOTE_LOST,    /* a client's requests are nobody's; UINT32_MAX: all clients' */
+    NOTE_PEER,    /* bytes: what another engine calls a prefill; exclude: renewed */
     NOTE_STOP,
     /* to intake */
     NOTE_KV,    /* bytes: n_events block events; unix_s */

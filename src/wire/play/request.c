@@ -233,6 +233,24 @@ static int check_request(const struct play *p, const struct play_request *r,
     return VT_OK;
 }
 
+/* kv_transfer_params, which come as MessagePack and are read as JSON is. */
+static int read_transfer(struct play_request *r, const struct wire_request *w,
+                         struct vt_arena *arena, struct vt_err *err)
+{
+    struct mp_span params =
+        mp_get(mp_get(w->sampling, "extra_args"), "kv_transfer_params");
+    const struct vt_node *map = NULL;
+    struct vt_buf text = {0};
+    int rc = VT_OK;
+
+    if (!mp_is_nil(params) && mp_json(&text, params))
+        rc = vt_json_parse(arena, text.data, text.len, 1, &map, err);
+    if (rc == VT_OK)
+        rc = vt_kv_ask_read(&r->kv, map, err);
+    vt_buf_free(&text);
+    return vt_within(err, rc, "kv_transfer_params");
+}
+
 static int fill_request(struct play_request *r, struct play *p, struct shape *s,
                         struct vt_err *err)
 {
@@ -261,6 +279,8 @@ static int fill_request(struct play_request *r, struct play *p, struct shape *s,
                       err);
     if (rc == VT_OK)
         rc = check_request(p, r, err);
+    if (rc == VT_OK && p->engine.remote.on)
+        rc = read_transfer(r, w, &s->arena, err);
     if (rc == VT_OK)
         r->fail = failure_next(p->failures, &w->external_id);
     return rc;
@@ -301,6 +321,7 @@ void play_request_free(struct play_request *r)
     if (!r)
         return;
     script_end(&r->script);
+    vt_kv_ask_free(&r->kv);
     vt_chain_free(&r->blocks.chain);
     free(r);
 }

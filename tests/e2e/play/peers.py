@@ -177,14 +177,62 @@ class Frontend(Process):
 class Play(Process):
     """vtwin play, for the frontend at a handshake port."""
 
-    def __init__(self, handshake, *flags, model=MODEL_DIR):
+    def __init__(self, handshake, *flags, model=MODEL_DIR, env=None):
         super().__init__("play", [VTWIN, "play", model,
                                   "--handshake-address", f"tcp://127.0.0.1:{handshake}",
-                                  "--json", "--log-requests", *flags])
+                                  "--json", "--log-requests", *flags], env)
 
     def summary(self):
         """What it prints at its end."""
         return json.loads([line for line in self.log().splitlines() if line.startswith("{")][-1])
+
+
+# ---- prefill here, decode there ---------------------------------------------
+
+
+class Sidecar:
+    """Before an engine that decodes, as llm-d's routing sidecar: each request goes to one that
+    prefills first, for one token, and then to the other with the kv_transfer_params of that
+    answer. What the second one says is passed on as it comes."""
+
+    FIRST = {"do_remote_decode": True, "do_remote_prefill": False, "remote_engine_id": None,
+             "remote_block_ids": None, "remote_host": None, "remote_port": None}
+
+    def __init__(self, prefill, decode):
+        self.prefill, self.decode = prefill, decode  # Http
+        self.told = []  # what prefills answered
+
+    async def __aenter__(self):
+        self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1 << 24)
+        self.http = Http(self.server.sockets[0].getsockname()[1])
+        return self
+
+    async def __aexit__(self, *_):
+        self.server.close()
+
+    async def _serve(self, reader, writer):
+        path = (await reader.readline()).split()[1].decode()
+        length = 0
+        while (line := await reader.readline()).strip():
+            if line.lower().startswith(b"content-length:"):
+                length = int(line.split(b":")[1])
+        body = json.loads(await reader.readexactly(length))
+        first = {k: v for k, v in body.items() if k != "stream_options"}
+        first.update(stream=False, max_tokens=1, kv_transfer_params=self.FIRST)
+        if "max_completion_tokens" in first:
+            first["max_completion_tokens"] = 1
+        answer = await self.prefill.post(path, first)
+        self.told.append(answer)
+        params = answer.json.get("kv_transfer_params") if answer.status == 200 else None
+        x = await Exchange.open(self.decode.port, "POST", path,
+                                {**body, "kv_transfer_params": params}, None)
+        try:
+            while piece := await x.reader.read(1 << 16):
+                writer.write(piece)
+                await writer.drain()
+        finally:
+            x.close()
+            writer.close()
 
 
 # ---- HTTP -------------------------------------------------------------------

@@ -20,10 +20,10 @@ import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../play"))
 from peers import (MODEL_DIR, ROOT, SKIPPED, VTWIN, Answer, Exchange, Http, Metrics,  # noqa: E402
-                   Process, Stream, _Result, chat_body, free_port, measured, until)
+                   Process, Sidecar, Stream, _Result, chat_body, free_port, measured, until)
 
 __all__ = ["MODEL_DIR", "QUICK", "ROOT", "STEADY", "TINY", "VTWIN", "Answer", "AsyncTest",
-           "Exchange", "Http", "Metrics", "Process", "ServeTest", "Server", "Stream", "chat_body",
+           "Exchange", "Http", "Metrics", "Process", "ServeTest", "Server", "Sidecar", "Stream", "chat_body",
            "connect", "exchange", "free_port", "main", "measured", "open_url", "parsed", "raw",
            "until"]
 
