@@ -24,10 +24,10 @@ says() { grep -Fq -- "$1" said || { echo "not said: $1" && cat said && false; };
 up Qwen/Qwen3-8B --gpu H200 -tp 1 --gpu-memory-utilization 0.9 --dtype auto \
     --enable-auto-tool-choice --tool-call-parser hermes --trust-remote-code --enable-lora \
     --max_model_len 16k --max-num-seqs 32 --max-log-len -1 --no-enable-log-requests \
-    --kv-transfer-config '{"kv_connector": "NixlConnector"}' -O3 --compilation-config.cudagraph_capture_sizes '[1, 2, 4]' \
+    --kv-transfer-config '{"kv_connector": "LMCacheConnectorV1"}' -O3 --compilation-config.cudagraph_capture_sizes '[1, 2, 4]' \
     --served-model-name one two
 says 'warning: --optimization-level: not modelled'
-says 'warning: --kv-transfer-config: only the OffloadingConnector is modelled'
+says 'warning: --kv-transfer-config: only the OffloadingConnector and the NixlConnector are modelled'
 ! grep -q -e '--trust-remote-code' said
 grep -q '"id":"one"' models && grep -q '"id":"two"' models
 grep -q '"max_model_len":16000' models

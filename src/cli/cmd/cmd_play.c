@@ -134,6 +134,7 @@ static void configure(struct play_job *j, const struct opt_args *a,
 
     *c = o->c;
     c->engine = j->wall.engine.config;
+    c->side = j->wall.side;
     c->model = j->from_trace ? j->from_trace : j->wall.engine.model;
     c->time_scale = w->time_scale;
     c->seed = (uint64_t)w->seed;

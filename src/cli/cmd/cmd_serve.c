@@ -213,6 +213,7 @@ static void configure(struct serve_job *j, const struct opt_args *a,
 
     *c = o->c;
     c->engine = e->config;
+    c->side = j->wall.side;
     c->model = e->model;
     c->timed_by = e->timed_by;
     c->about = j->about.data;

@@ -41,6 +41,11 @@ struct engine_options {
         bool other;           /* or for another connector */
         double size_gib, gbs, setup_us;
         int backend; /* 0: native */
+        bool nixl;   /* --kv-transfer-config asks for prefills elsewhere: */
+        struct vt_remote remote;
+        char engine_id[96]; /* "": one is made up */
+        double link_gbs, base_us, token_bytes;
+        bool contention;
     } offload;
     const char *profile;         /* name or file */
     const char *latency, *model; /* an inline model; what is served, or what `latency`
@@ -114,6 +119,8 @@ bool engine_asks_graphs(const struct engine_job *j); /* for any but vLLM's */
 int engine_ask_offload(struct engine_job *j, const struct opt_args *a,
                        const struct engine_options *o,
                        struct vt_err *err) VT_MUST_CHECK;
+/* Prefills elsewhere, over the link that flags state. */
+struct vt_remote engine_link(const struct engine_options *o);
 int engine_settle_offload(struct engine_job *j, const struct engine_options *o,
                           uint64_t block_bytes, uint32_t tp,
                           struct vt_err *err) VT_MUST_CHECK;

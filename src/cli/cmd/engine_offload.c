@@ -1,4 +1,5 @@
-/* engine_offload.c - from vLLM's flags to the host's share of the KV cache. */
+/* engine_offload.c - from vLLM's flags to the host's share of the KV cache, and to
+ * prefills on other engines. */
 #include "cli/cmd/engine.h"
 
 static int read_extra(struct vt_offload *o, const struct vt_node *x, struct vt_err *err)
@@ -30,6 +31,39 @@ static int read_extra(struct vt_offload *o, const struct vt_node *x, struct vt_e
     return VT_OK;
 }
 
+/* What the NixlConnector is told. */
+static int read_nixl(struct engine_offload *f, const struct vt_node *root,
+                     const struct vt_node *extra, struct vt_err *err)
+{
+    const char *role = "kv_both", *id = f->engine_id;
+    bool both_ways = false;
+    int rc;
+
+    if ((rc = vt_get_str(root, "kv_role", VT_OPTIONAL, &role, err)) ||
+        (rc = vt_get_str(root, "engine_id", VT_OPTIONAL, &id, err)))
+        return rc;
+    if (strcmp(role, "kv_both") != 0 && strcmp(role, "kv_producer") != 0 &&
+        strcmp(role, "kv_consumer") != 0)
+        return vt_fail(err, VT_EINPUT,
+                       "kv_role '%s' is none of kv_both, kv_producer, kv_consumer",
+                       role);
+    if (id != f->engine_id && snprintf(f->engine_id, sizeof(f->engine_id), "%s", id) >=
+                                  (int)sizeof(f->engine_id))
+        return vt_fail(err, VT_EINPUT, "engine_id is too long");
+    f->nixl = true;
+    f->remote.pulls = strcmp(role, "kv_producer") != 0;
+    f->remote.lease_s = 30; /* vLLM's */
+    if (!extra)
+        return VT_OK;
+    if ((rc = vt_get_f64(extra, "kv_lease_duration", VT_OPTIONAL, 1e-3, 1e9,
+                         &f->remote.lease_s, err)) ||
+        (rc =
+             vt_get_bool(extra, "bidirectional_kv_xfer", VT_OPTIONAL, &both_ways, err)))
+        return rc;
+    return both_ways ? vt_fail(err, VT_EINPUT, "bidirectional_kv_xfer is not modelled")
+                     : VT_OK;
+}
+
 /* Said again it adds to what was said before, as --kv-transfer-config.KEY does. */
 int engine_read_transfer(const struct opt_row *row, const char *text, void *field,
                          struct vt_err *err)
@@ -45,14 +79,28 @@ int engine_read_transfer(const struct opt_row *row, const char *text, void *fiel
     if (rc == VT_OK)
         rc = vt_get_str(root, "kv_connector", VT_OPTIONAL, &connector, err);
     extra = rc == VT_OK ? vt_get_non_null(root, "kv_connector_extra_config") : NULL;
-    if (extra)
-        rc = read_extra(&f->is, extra, err);
     if (rc == VT_OK && connector) {
         f->connector = strcmp(connector, "OffloadingConnector") == 0;
-        f->other = !f->connector;
+        f->nixl = strcmp(connector, "NixlConnector") == 0;
+        f->other = !f->connector && !f->nixl;
     }
+    if (rc == VT_OK && f->nixl)
+        rc = read_nixl(f, root, extra, err);
+    else if (extra)
+        rc = read_extra(&f->is, extra, err);
     vt_arena_free(&arena);
     return vt_within(err, rc, "--%s", row->name);
+}
+
+struct vt_remote engine_link(const struct engine_options *o)
+{
+    struct vt_remote r = o->offload.remote;
+
+    r.on = true;
+    r.gbs = o->offload.link_gbs;
+    r.setup_us = o->offload.base_us;
+    r.shares = o->offload.contention;
+    return r;
 }
 
 int engine_ask_offload(struct engine_job *j, const struct opt_args *a,
@@ -61,9 +109,15 @@ int engine_ask_offload(struct engine_job *j, const struct opt_args *a,
     struct vt_offload is = o->offload.is;
     bool sized = opt_given(a, &o->offload.size_gib);
 
+    if (o->offload.nixl)
+        j->config.remote = engine_link(o);
+    if (opt_given(a, &o->offload.token_bytes))
+        j->config.remote.block_bytes =
+            (uint64_t)(o->offload.token_bytes * j->config.block_size /
+                       ((o->tp > 0 ? o->tp : 1) * (o->pp > 0 ? o->pp : 1)));
     if (o->offload.other && !opt_is_quiet(a))
         cli_say("vtwin: warning: --kv-transfer-config: only the "
-                "OffloadingConnector is modelled\n");
+                "OffloadingConnector and the NixlConnector are modelled\n");
     if (sized && o->offload.backend != 0)
         return vt_fail(err, VT_EINPUT,
                        "--kv-offloading-backend lmcache: only native is modelled");

@@ -46,14 +46,6 @@ const struct opt_row fleet_rows[] = {
              "N engines of that profile; repeatable"),
     OPT_U32(fleet.prefill_instances, "prefill-instances", "N", 0, MOST, "0",
             "of the instances, that only prefill; others decode"),
-    OPT_F64(fleet.transfer_gb_per_s, "kv-transfer-gb-per-s", "GB", 1e-6, 1e9, "25",
-            "from prefill to decode"),
-    OPT_F64(fleet.transfer_base_us, "kv-transfer-base-us", "US", 0, 1e9, "50",
-            "of every transfer", .unit = VT_US),
-    OPT_FLAG(fleet.transfer_contention, "kv-transfer-contention",
-             "transfers under way share the bandwidth"),
-    OPT_F64(fleet.kv_bytes_per_token, "kv-bytes-per-token", "BYTES", 0, 1e9, NULL,
-            "what a transfer carries", .shown = "of the profile's model"),
     OPT_READ(fleet.autoscale, "autoscale", "MIN:MAX", read_range, NULL,
              "add and remove engines by KV use and queue"),
     OPT_SECONDS(fleet.autoscale.startup_ns, "autoscale-startup-s", 0, 1e6, "60",
@@ -178,23 +170,48 @@ static int spread_ranks(struct simulate_job *j, const struct opt_args *a,
 
 /* ---- the whole -------------------------------------------------------- */
 
-/* The KV cache of a token on all GPUs of an engine, if the profile names its model. */
-static int find_kv_bytes(struct simulate_job *j, const struct opt_args *a,
-                         const struct fleet_options *o, struct vt_err *err)
+/* Engines that prefill or decode are connected, asked for or not. A transfer carries
+ * what the model keeps of each token. */
+static int connect(struct vt_engine_config *c, const struct engine_job *job,
+                   const struct opt_args *a, const struct engine_options *e,
+                   struct vt_err *err)
 {
-    const struct engine_job *e =
-        j->fleet.n_kinds > 0 ? &j->fleet.kind[0].engine : &j->engine;
-    struct vt_arch arch = e->arch;
+    uint64_t block_bytes = job->config.remote.block_bytes;
+    struct vt_arch arch;
 
-    if (opt_given(a, &o->fleet.kv_bytes_per_token) || o->fleet.prefill_instances == 0)
-        return VT_OK;
-    if (!e->has_arch &&
-        (!e->model_name || vt_arch_load(&arch, e->model_name, NULL) != VT_OK))
-        return vt_fail(err, VT_EINPUT,
-                       "--prefill-instances needs --kv-bytes-per-token: the model's "
-                       "shape is not known");
-    j->fleet.fleet.kv_bytes_per_token = vt_arch_kv_bytes(&arch, 1, arch.kv_bytes);
+    if (!c->remote.on)
+        c->remote = engine_link(e);
+    c->remote.pulls = true;
+    if (block_bytes == 0 && !opt_given(a, &e->offload.token_bytes)) {
+        if (!job->model_name || vt_arch_load(&arch, job->model_name, NULL) != VT_OK)
+            return vt_fail(err, VT_EINPUT,
+                           "--prefill-instances needs --kv-bytes-per-token: the "
+                           "model's shape is not known");
+        block_bytes =
+            (uint64_t)(vt_arch_kv_bytes(&arch, e->tp > 0 ? e->tp : 1, arch.kv_bytes) *
+                       c->block_size);
+    }
+    c->remote.block_bytes = block_bytes;
     return VT_OK;
+}
+
+static int connect_all(struct simulate_job *j, const struct opt_args *a,
+                       const struct engine_options *e, const struct fleet_options *o,
+                       struct vt_err *err)
+{
+    struct simulate_fleet *f = &j->fleet;
+    uint32_t n = 0;
+    int rc = VT_OK;
+
+    if (o->fleet.prefill_instances == 0)
+        return VT_OK;
+    for (size_t k = 0; k < f->n_kinds; k++)
+        for (uint32_t i = 0; i < f->kind[k].count && rc == VT_OK; i++)
+            rc = connect(&f->replica[n++].engine, &f->kind[k].engine, a, e, err);
+    if (rc != VT_OK)
+        return rc;
+    return connect(&j->spec.engine, f->n_kinds > 0 ? &f->kind[0].engine : &j->engine, a,
+                   e, err);
 }
 
 int simulate_fleet_open(struct simulate_job *j, const struct opt_args *a,
@@ -223,7 +240,7 @@ int simulate_fleet_open(struct simulate_job *j, const struct opt_args *a,
     if (rc == VT_OK && o->replica.n > 0)
         rc = spread_kinds(j, err);
     if (rc == VT_OK)
-        rc = find_kv_bytes(j, a, o, err);
+        rc = connect_all(j, a, e, o, err);
     if (rc != VT_OK)
         return rc;
     f->fleet.seed = j->seed;

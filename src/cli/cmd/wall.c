@@ -1,6 +1,10 @@
 /* wall.c - what play and serve share. */
 #include "cli/cmd/wall.h"
 
+#include <unistd.h>
+
+#include "live/live.h"
+
 #define OPT_T struct wall_options
 const struct opt_row wall_rows[] = {
     OPT_F64(time_scale, "time-scale", "X", 1e-6, 1e6, "1", "so many times as fast"),
@@ -56,6 +60,34 @@ static int take_layers(struct wall_job *j, const struct opt_args *a,
     return rc == VT_EINPUT ? VT_OK : rc;
 }
 
+/* By vLLM's variables. An id that nobody states is made up, as vLLM's is. */
+static int find_side(struct wall_job *j, const struct wall_options *o,
+                     struct vt_err *err)
+{
+    const char *host = getenv("VLLM_NIXL_SIDE_CHANNEL_HOST");
+    const char *port = getenv("VLLM_NIXL_SIDE_CHANNEL_PORT");
+    uint64_t number = 5600;
+    uint64_t a = vt_mix64((uint64_t)vt_unix_ns()), b = vt_mix64(a ^ (uint64_t)getpid());
+
+    if (port && *port &&
+        (!vt_parse_u64(port, strlen(port), &number) || number < 1 || number > 65535))
+        return vt_fail(err, VT_EINPUT, "VLLM_NIXL_SIDE_CHANNEL_PORT '%s' is no port",
+                       port);
+    (void)snprintf(j->engine_id, sizeof(j->engine_id), "%08x-%04x-4%03x-8%03x-%012llx",
+                   (unsigned)(a >> 32), (unsigned)(a & 0xffff),
+                   (unsigned)(a >> 16 & 0xfff), (unsigned)(b >> 52),
+                   (unsigned long long)(b & 0xffffffffffff));
+    if (*o->engine.offload.engine_id)
+        (void)snprintf(j->engine_id, sizeof(j->engine_id), "%s",
+                       o->engine.offload.engine_id);
+    j->side = (struct vt_side){.engine_id = j->engine_id,
+                               .host = host && *host ? host : "localhost",
+                               .port = (uint32_t)number,
+                               .tp = o->engine.tp > 0 ? o->engine.tp : 1,
+                               .lease_s = j->engine.config.remote.lease_s};
+    return VT_OK;
+}
+
 int wall_open(struct wall_job *j, const struct opt_args *a,
               const struct wall_options *o, uint32_t tp, struct vt_err *err)
 {
@@ -83,6 +115,8 @@ int wall_open(struct wall_job *j, const struct opt_args *a,
         engine_warn_interval(&o->engine, "ranks do not go in lockstep here");
     if (!asked && j->dir.arch.max_len > 0)
         vt_set_max_model_len(c, j->dir.arch.max_len);
+    if (c->remote.on && (rc = find_side(j, o, err)))
+        return rc;
     return engine_fit_pool(c, asked, err);
 }
 

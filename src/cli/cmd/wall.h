@@ -46,6 +46,8 @@ extern const struct opt_row wall_rows[];
 struct wall_job {
     struct engine_job engine;
     struct model_dir dir;
+    struct vt_side side; /* where engines that decode ask for what is prefilled here */
+    char engine_id[96];
 };
 
 /* Reads MODEL_DIR, if it is given, and makes the engine ready. tp: GPUs per engine that
