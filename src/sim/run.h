@@ -180,6 +180,7 @@ struct sim_run {
     /* Of the engine whose step is being taken. */
     const struct vt_latency *model;
     vt_ns post_ns;
+    vt_ns step_done_ns; /* of the step whose rows are noted */
     struct parting *from;
     bool kv_given; /* its prompts were computed elsewhere */
     uint32_t instance;

@@ -275,6 +275,10 @@ static int end_request(struct sim_run *r, size_t i, uint8_t how,
     e.pause = clock_pause(&r->clock, r->model, p->n, i, t.prompt_tokens);
     if (rc || (rc = run_part(r, i, err)))
         return rc;
+    /* To BLIS's clients a request ends with its step, whatever its tokens and its end
+     * take beyond that. */
+    if (r->spec->engine.compat == VT_COMPAT_BLIS)
+        e.end_ns = r->step_done_ns;
     return r->later ? leave_for_later(r, &e, err) : run_book_end(r, &e, err);
 }
 
@@ -393,6 +397,7 @@ int run_take_step(struct sim_run *r, const struct vt_step *s, struct vt_err *err
     int rc = run_note_step(r, s, err);
 
     clock_step(&r->clock, s);
+    r->step_done_ns = s->done_ns;
     for (uint32_t i = 0; i < s->n_rows && rc == VT_OK; i++)
         rc = note_row(r, &s->row[i], s->plan, err);
     return rc;

@@ -85,9 +85,11 @@ grep -q 'predicted' err || fail "no progress: $(cat err)"
 # ---- programs of others: what they are told and what is read back ----
 cat >blis <<'SH'
 #!/bin/sh
+[ "$2" = --help ] && { echo "      $RESULTS string   File"; exit 0; }
 echo "$*" >"$ARGS"
+[ -z "$BROKEN" ] || { printf 'level=warning\nError: unknown flag: --x\nUsage:\n  blis run\n' >&2; exit 1; }
 while [ $# -gt 0 ]; do
-    case $1 in --metrics-path) out=$2 ;; --workload-spec) cp "$2" "$ARGS.yaml" ;; esac
+    case $1 in --metrics-path | --results-path) out=$2 ;; --workload-spec) cp "$2" "$ARGS.yaml" ;; esac
     shift
 done
 cat >"$out" <<'JSON'
@@ -98,7 +100,7 @@ cat >"$out" <<'JSON'
 JSON
 SH
 chmod +x blis
-export ARGS=$PWD/args TMPDIR=$PWD/tmp
+export ARGS=$PWD/args TMPDIR=$PWD/tmp RESULTS=--metrics-path BROKEN=
 mkdir tmp
 good validate --data-dir "$truth" --output-dir others --blis-binary blis --adapters blis-binary-roofline --jobs 1
 grep -q 'run --model Qwen/Qwen3-8B --tp 1 --hardware H200 --max-num-running-reqs 256 --max-num-scheduled-tokens 8192 --total-kv-blocks 49626 --kv-cpu-blocks 0 --kv-offload-threshold 0.9 --kv-transfer-bandwidth 0.2 --seed 42 --workload-spec .* --metrics-path .* --latency-model roofline' args ||
@@ -108,6 +110,26 @@ grep -q ',0,e2e_mean,900.0,' others/error_records.csv || fail "stage 0: $(cat ot
 grep -q ',1,ttft_mean,60.0,' others/error_records.csv || fail "stage 1: $(cat others/error_records.csv)"
 grep -q ',-1,itl_mean,7.0,' others/error_records.csv || fail "summary: $(cat others/error_records.csv)"
 [ -z "$(ls tmp)" ] || fail "temporary files are left: $(ls tmp)"
+# Earlier releases call it otherwise; a configuration of the model is passed on.
+mkdir -p configs/Qwen3-8B
+cp "$VT_ROOT"/tests/cases/hf/*qwen3-8b*/config.json configs/Qwen3-8B/ 2>/dev/null ||
+    echo '{"model_type": "qwen3", "num_hidden_layers": 36, "hidden_size": 4096, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 12288, "vocab_size": 151936, "torch_dtype": "bfloat16", "architectures": ["Qwen3ForCausalLM"], "max_position_embeddings": 40960}' >configs/Qwen3-8B/config.json
+RESULTS=--results-path good validate --data-dir "$truth" --output-dir others --blis-binary blis \
+    --adapters blis-binary-crossmodel --jobs 1 --model-configs configs
+grep -q -- '--model-config-folder configs/Qwen3-8B .* --results-path .* --latency-model crossmodel' args ||
+    grep -q -- '--model-config-folder .*configs/Qwen3-8B .* --results-path .* --latency-model crossmodel' args ||
+    fail "$(cat args)"
+BROKEN=1 vtwin validate --data-dir "$truth" --output-dir broken --blis-binary blis --adapters blis-binary-roofline
+grep -q 'ended with status 1: Error: unknown flag: --x$' err || fail "$(cat err)"
+
+# ---- BLIS's own answers, kept as measurements: ours are the same ----
+kinds='blackbox roofline crossmodel trained-roofline trained-physics'
+good validate --data-dir "$VT_ROOT/tests/cases/validate/blis" --output-dir same --jobs 2 \
+    --adapters $(printf 'blis-%s ' $kinds)
+for kind in $kinds; do
+    awk -F, -v kind="$kind" '$1 == "blis-" kind && $4 == kind { n++; if ($9 > 1e-6) bad = bad " " $0 }
+        END { exit n < 14 || bad != "" }' same/error_records.csv || fail "$kind is not BLIS's"
+done
 
 # ---- its requests as others want them ----
 requests=$truth/1-poisson-r18/results/per_request_lifecycle_metrics.json

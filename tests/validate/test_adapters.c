@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "validate/adapters/adapter.h"
+#include "validate/adapters/go_rand.h"
 
 static void assert_near(double a, double b, double off)
 {
@@ -134,7 +135,8 @@ static void profiles_become_requests(void **state)
     struct vt_err err = {0};
 
     (void)state;
-    assert_int_equal(adapter_work_open(&w, &e, VT_WORKLOAD_PROFILE, &err), VT_OK);
+    assert_int_equal(
+        adapter_work_open(&w, &e, VT_WORKLOAD_PROFILE, ARRIVALS_OPEN, &err), VT_OK);
     assert_int_equal(w.w.n, 50);
     assert_int_equal(w.w.req[0].arrival_ns, 0);
     for (size_t i = 1; i < w.w.n; i++)
@@ -154,6 +156,84 @@ static void profiles_become_requests(void **state)
     assert_int_equal(adapter_work_check(&e, VT_WORKLOAD_TRACE, &err), VT_EINPUT);
 }
 
+/* Numbers of Go 1.26's math/rand: two Int63(), 1000 times Intn(128000), the sum of
+ * 100000 ExpFloat64(), and one Int63() more. */
+static void numbers_are_those_of_go(void **state)
+{
+    static const struct {
+        int64_t seed, first, second;
+        double sum;
+        int64_t last;
+    } row[] = {
+        {INT64_C(42), INT64_C(3440579354231278675), INT64_C(608747136543856411),
+         100093.95629329591, INT64_C(8559674337878482775)},
+        {INT64_C(0), INT64_C(8717895732742165505), INT64_C(2259404117704393152),
+         99930.885924311166, INT64_C(1164930509438864906)},
+        {INT64_C(-7), INT64_C(747107023976529931), INT64_C(7084732931963018726),
+         99472.591182574135, INT64_C(7401607781675678224)},
+        {INT64_C(1234567890123456789), INT64_C(7757921932427070452),
+         INT64_C(6263496313655974442), 100091.64351015058, INT64_C(545259587945994403)},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(row); i++) {
+        struct go_rand r;
+        double sum = 0;
+
+        go_rand_seed(&r, row[i].seed);
+        assert_true(go_rand_int63(&r) == row[i].first);
+        assert_true(go_rand_int63(&r) == row[i].second);
+        go_rand_pass(&r, 128000, 1000);
+        for (int k = 0; k < 100000; k++)
+            sum += go_rand_exp(&r);
+        assert_near(sum, row[i].sum, 0);
+        assert_true(go_rand_int63(&r) == row[i].last);
+    }
+    assert_true(go_rand_part(42, "workload-gen") == INT64_C(7079132663427089781));
+}
+
+/* Sessions are chains of turns; what BLIS refuses is refused. */
+static void chats_are_closed_loops(void **state)
+{
+    struct vt_stage_plan stage[] = {{8, 10, 80}, {10, 10, 100}};
+    struct vt_experiment e = experiment();
+    struct adapter_work w;
+    struct vt_err err = {0};
+    size_t sessions = 0, turns = 0;
+
+    (void)state;
+    e.plan = stage;
+    e.n_plan = 2;
+    e.prefix.enable_multi_turn_chat = true;
+    assert_int_equal(
+        adapter_work_open(&w, &e, VT_WORKLOAD_PROFILE, ARRIVALS_BLIS, &err), VT_OK);
+    assert_int_equal(w.w.arrivals, VT_ARRIVALS_SESSION);
+    for (size_t i = 0; i < w.w.n; i++) {
+        sessions += w.w.req[i].first_turn;
+        turns += w.w.req[i].next_turn != VT_NO_TURN;
+    }
+    assert_true(sessions > 45 && sessions <= 90); /* those that start in their stage */
+    assert_int_equal(w.w.n, sessions + turns);
+    adapter_work_close(&w);
+    assert_int_equal(
+        adapter_work_open(&w, &e, VT_WORKLOAD_PROFILE, ARRIVALS_EARLY, &err), VT_OK);
+    assert_int_equal(w.w.n, 180);
+    assert_int_equal(w.w.arrivals, VT_ARRIVALS_RECORDED);
+    for (size_t i = 0; i < w.w.n; i++)
+        assert_int_equal(w.w.req[i].prompt_tokens % (447 + 248),
+                         447); /* history grows */
+    adapter_work_close(&w);
+    stage[1].rate = 1;
+    assert_int_equal(
+        adapter_work_open(&w, &e, VT_WORKLOAD_PROFILE, ARRIVALS_BLIS, &err), VT_EINPUT);
+    adapter_work_close(&w);
+    e.prefix.enable_multi_turn_chat = false;
+    assert_int_equal(
+        adapter_work_open(&w, &e, VT_WORKLOAD_PROFILE, ARRIVALS_EARLY, &err),
+        VT_EINPUT);
+    adapter_work_close(&w);
+}
+
 /* ---- simulators in this program -------------------------------------- */
 
 static void every_blis_model_predicts(void **state)
@@ -169,8 +249,8 @@ static void every_blis_model_predicts(void **state)
 
         predict(&g, name[i], &e, NULL);
         assert_int_equal(g.n_stages, 2);
-        assert_int_equal(g.stage[0].requests, 20);
-        assert_int_equal(g.summary.requests, 50);
+        assert_true(g.stage[0].requests > 0 && g.stage[1].requests > 0);
+        assert_int_equal(g.summary.requests, g.stage[0].requests + g.stage[1].requests);
         for (int m = 0; m < VT_ERROR_METRICS; m++)
             assert_true(g.summary.ms[m] > 0);
         assert_true(g.summary.ms[1] <= g.summary.ms[2]);
@@ -351,6 +431,8 @@ int main(void)
         cmocka_unit_test(estimate_is_the_published_one),
         cmocka_unit_test(throughput_is_matched),
         cmocka_unit_test(profiles_become_requests),
+        cmocka_unit_test(numbers_are_those_of_go),
+        cmocka_unit_test(chats_are_closed_loops),
         cmocka_unit_test(every_blis_model_predicts),
         cmocka_unit_test(replicas_share_the_load),
         cmocka_unit_test(reasons_are_given),

@@ -55,6 +55,7 @@ static void only_safe_ones_unless_asked(void **state)
 {
     const struct vt_truth_options all = {.dp_too = true, .unsafe_too = true};
     struct vt_experiments x;
+    struct vt_err err = {0};
 
     (void)state;
     truth_experiment("1-a", "results");
@@ -62,9 +63,8 @@ static void only_safe_ones_unless_asked(void **state)
               "[{\"id\": 1, \"hw\": \"H100\", \"dp\": null, \"cpu_offload\": false, "
               "\"gpu_mem\": 0.9, \"precision\": \"FP16\", \"safe\": \"unsafe\", "
               "\"workload\": \"general\", \"done\": true}]");
-    load(&x, &plain);
-    assert_int_equal(x.n, 0);
-    vt_experiments_free(&x);
+    assert_int_equal(vt_experiments_load(&x, truth_root, &plain, &err), VT_EINPUT);
+    assert_non_null(strstr(err.msg, "none of its 1 entries"));
     load(&x, &all);
     assert_int_equal(x.n, 1);
     vt_experiments_free(&x);

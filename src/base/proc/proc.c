@@ -298,12 +298,34 @@ static void kill_it(struct vt_proc *p)
     p->pid = 0;
 }
 
+/* False: no line of what was kept holds any of the marks. */
+static bool telling_line(const struct vt_proc *p, char line[VT_PROC_LINE])
+{
+    int copy = p->telling && p->has_log ? dup(p->log) : -1;
+    FILE *f = copy >= 0 ? fdopen(copy, "r") : NULL;
+    bool found = false;
+
+    if (!f) {
+        if (copy >= 0)
+            close(copy);
+        return false;
+    }
+    rewind(f);
+    while (!found && fgets(line, VT_PROC_LINE, f))
+        for (size_t i = 0; p->telling[i] && !found; i++)
+            found = strstr(line, p->telling[i]) != NULL;
+    fclose(f);
+    line[strcspn(line, "\r\n")] = '\0';
+    return found;
+}
+
 static int tell_end(const struct vt_proc *p, struct vt_err *err)
 {
     bool signalled = WIFSIGNALED(p->status);
-    char line[VT_PROC_LINE];
+    char line[VT_PROC_LINE] = "";
 
-    vt_proc_last_line(p, line);
+    if (!telling_line(p, line))
+        vt_proc_last_line(p, line);
     return vt_fail(err, VT_EIO, "%s %s %d%s%s", name_of(p),
                    signalled ? "died of signal" : "ended with status",
                    signalled ? WTERMSIG(p->status) : WEXITSTATUS(p->status),

@@ -23,6 +23,9 @@ struct vt_proc {
     enum vt_proc_out output;
     const char *out; /* NULL: /dev/null */
     vt_ns grace;     /* from SIGTERM to SIGKILL; 0: two seconds */
+    /* A failure tells the first line kept that holds one of these; they end with NULL.
+     * NULL, or no such line: the last one. */
+    const char *const *telling;
 
     struct vt_arena arena;
     char **argv; /* ends with NULL */

@@ -53,9 +53,11 @@ static void roofline_step(const struct vt_latency *base, const struct vt_step_sh
     for (uint32_t i = 0; i < p->n; i++) {
         const struct vt_item *it = &p->item[i];
         double mfu = it->prefill ? m->gpu.mfu_prefill : m->gpu.mfu_decode;
+        /* What a new request found in the prefix cache is no context to BLIS yet. */
+        double before = it->origin == VT_WAS_RUNNING ? it->computed : 0;
 
-        compute += flops(m, it->tokens, it->computed) / m->tp / (m->flop_us * mfu);
-        moved += bytes(m, it->tokens, it->computed) / m->tp;
+        compute += flops(m, it->tokens, before) / m->tp / (m->flop_us * mfu);
+        moved += bytes(m, it->tokens, before) / m->tp;
     }
     moved += weight_bytes(m, (double)p->prefill_tokens + p->decode_tokens) / m->tp;
     cost->gpu_us = fmax(compute, moved / m->byte_us);

@@ -12,12 +12,30 @@ struct adapter_work {
     uint32_t *stage;  /* of each request; heap */
     uint32_t longest; /* prompt and output together */
 };
-/* From measured requests, or from the profile. VT_EINPUT: there is no such thing. */
+/* From measured requests, or from the profile, whose requests come as `arrivals` says.
+ * VT_EINPUT: there is no such thing. */
 int adapter_work_open(struct adapter_work *w, const struct vt_experiment *e,
-                      enum vt_harness_workload which, struct vt_err *err) VT_MUST_CHECK;
+                      enum vt_harness_workload which, enum adapter_arrivals arrivals,
+                      struct vt_err *err) VT_MUST_CHECK;
 int adapter_work_check(const struct vt_experiment *e, enum vt_harness_workload which,
                        struct vt_err *err) VT_MUST_CHECK;
 void adapter_work_close(struct adapter_work *w);
+/* One more request, and one more segment of the last one's prompt. */
+int adapter_work_add(struct adapter_work *w, vt_ns at, uint32_t prompt, uint32_t output,
+                     uint32_t stage, struct vt_err *err) VT_MUST_CHECK;
+int adapter_work_segment(struct adapter_work *w, uint64_t content, uint32_t tokens,
+                         struct vt_err *err) VT_MUST_CHECK;
+
+/* ---- blis_arrivals.c --------------------------------------------------- */
+
+/* The profile's requests when BLIS would send them; `early`: that of March 2026. The
+ * rest of *w is open. */
+int blis_arrivals_open(struct adapter_work *w, const struct vt_experiment *e,
+                       bool early, struct vt_err *err) VT_MUST_CHECK;
+/* A stage's duration, which is a whole number to BLIS. */
+int64_t blis_seconds(const struct vt_stage_plan *p);
+/* Arrivals up to a boundary belong to the stage before it; late ones to the last. */
+uint32_t blis_stage_at(const struct vt_experiment *e, double s);
 
 /* ---- timing.c: the latency model of an adapter -------------------------- */
 
@@ -37,6 +55,10 @@ void adapter_profile_end(struct vt_jw *w);
  * in. `name` (may be NULL) gets what vt_arch_load() took. */
 int adapter_arch(struct vt_arch *arch, const struct adapter_job *j, struct vt_buf *name,
                  struct vt_err *err) VT_MUST_CHECK;
+/* Makes what adapter_arch() took the folder of a config.json; false: it was none. */
+bool adapter_config_folder(struct vt_buf *name);
+/* Data-parallel ranks that its model takes as one engine; 1: replicas are engines. */
+uint32_t adapter_ranks(const struct adapter_job *j);
 /* "A100-80GB" is "A100-80" to BLIS's tables. */
 const char *adapter_gpu(const struct vt_experiment *e);
 

@@ -27,25 +27,46 @@ static int run_in_place(const struct adapter_job *j, struct gather *g,
     return rc;
 }
 
-#define NATIVE(name, kind, help) {name, help, kind, native_can_run, native_run, NULL}
+#define NATIVE(name, kind, help) \
+    {name, help, kind, ARRIVALS_OPEN, false, native_can_run, native_run, NULL}
+/* BLIS's models, with its arrivals and with those of an open loop. */
+#define BLIS(kind, help)                                                     \
+    {                                                                        \
+        "blis-" kind, help,           kind,       ARRIVALS_BLIS,             \
+        false,        native_can_run, native_run, NULL},                     \
+    {                                                                        \
+        "blis-" kind "-open", help ", open loop", kind, ARRIVALS_OPEN, true, \
+            native_can_run, native_run, NULL                                 \
+    }
+/* What the study's first release of BLIS sent. */
+#define EARLY(kind, help)                                             \
+    {"blis-" kind "-b05154c", help,       kind, ARRIVALS_EARLY, true, \
+     native_can_run,          native_run, NULL}
 #define PROGRAM(of, name, kind, help) \
-    {name, help, kind, of##_can_run, run_in_place, of##_run}
+    {name, help, kind, ARRIVALS_OPEN, false, of##_can_run, run_in_place, of##_run}
 
 static const struct adapter table[] = {
     NATIVE("vtwin-step", "step", "a profile fitted to engine steps, or an estimate"),
     NATIVE("vtwin-trace", "trace",
            "times drawn from the requests of other experiments"),
     NATIVE("vtwin-knob", "knob", "mean TTFT and ITL of other experiments"),
-    NATIVE("blis-blackbox", "blackbox", "BLIS's alpha/beta coefficients"),
-    NATIVE("blis-roofline", "roofline", "BLIS's roofline"),
-    NATIVE("blis-crossmodel", "crossmodel", "BLIS's coefficients for all models"),
-    NATIVE("blis-trained-roofline", "trained-roofline",
-           "BLIS's roofline with trained corrections"),
-    NATIVE("blis-trained-physics", "trained-physics", "BLIS's trained physics"),
+    BLIS("blackbox", "BLIS's alpha/beta coefficients"),
+    BLIS("roofline", "BLIS's roofline"),
+    BLIS("crossmodel", "BLIS's coefficients for all models"),
+    BLIS("trained-roofline", "BLIS's roofline with trained corrections"),
+    BLIS("trained-physics", "BLIS's trained physics"),
+    EARLY("blackbox", "BLIS's coefficients, as of commit b05154c"),
+    EARLY("crossmodel", "BLIS's, for all models, as of commit b05154c"),
     {"llm-optimizer-estimate", "llm-optimizer's roofline, matched by throughput", "",
-     estimate_can_run, estimate_run, NULL},
+     ARRIVALS_OPEN, false, estimate_can_run, estimate_run, NULL},
+    PROGRAM(blis, "blis-binary-blackbox", "blackbox",
+            "the BLIS program with its coefficients"),
     PROGRAM(blis, "blis-binary-roofline", "roofline",
             "the BLIS program with its roofline"),
+    PROGRAM(blis, "blis-binary-crossmodel", "crossmodel",
+            "the BLIS program, coefficients for all models"),
+    PROGRAM(blis, "blis-binary-trained-roofline", "trained-roofline",
+            "the BLIS program, trained roofline"),
     PROGRAM(blis, "blis-binary-trained-physics", "trained-physics",
             "the BLIS program with its trained physics"),
     PROGRAM(vidur, "vidur", "", "Vidur (Python)"),
@@ -118,7 +139,7 @@ static bool is_wanted(const struct vt_harness_config *c, const struct adapter *a
     for (size_t i = 0; c->adapters && c->adapters[i]; i++)
         if (strcmp(c->adapters[i], a->name) == 0)
             return true;
-    if (c->adapters)
+    if (c->adapters || a->named)
         return false;
     return !a->run_in || a->run_in == command_run ||
            (a->run_in == blis_run && c->blis_binary) ||

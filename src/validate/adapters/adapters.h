@@ -26,9 +26,18 @@ typedef int adapter_run(const struct adapter_job *j, struct gather *g,
 typedef int adapter_run_in(const struct adapter_job *j, const char *place,
                            struct gather *g, struct vt_err *err);
 
+/* When the requests of a profile come. */
+enum adapter_arrivals {
+    ARRIVALS_OPEN,  /* at exponential gaps, whatever becomes of them */
+    ARRIVALS_BLIS,  /* as BLIS sends them: chats in a closed loop */
+    ARRIVALS_EARLY, /* as BLIS of March 2026 did */
+};
+
 struct adapter {
     const char *name, *help; /* help: one line */
     const char *kind;        /* of its latency model, or the command of a generic one */
+    enum adapter_arrivals arrivals;
+    bool named; /* runs only where its name was given */
     adapter_check *can_run;
     adapter_run *run;
     adapter_run_in *run_in; /* of others' programs: run() calls it */

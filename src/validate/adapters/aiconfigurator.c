@@ -11,7 +11,7 @@ enum { MOST_POINTS = 100000 };
 /* Prints seq/s, ttft and tpot of every row with the wanted TP, in the table's order. */
 static const char script[] =
     "import sys\n"
-    "model, system, tp, isl, osl, prefix, profile, moe = sys.argv[1:9]\n"
+    "model, system, tp, isl, osl, prefix, profile, moe, seqs = sys.argv[1:10]\n"
     "asked = dict(serving_mode='agg', model_path=model, system_name=system,\n"
     "    backend_name='vllm', total_gpus=int(tp), isl=int(isl), osl=int(osl),\n"
     "    prefix=int(prefix), ttft=150000, tpot=200)\n"
@@ -31,6 +31,10 @@ static const char script[] =
     "table = table[table['tp'] == int(tp)]\n"
     "if table.empty:\n"
     "    sys.exit('no configuration with tp=' + tp)\n"
+    "if 'concurrency' in table: # more than the engine takes at a time\n"
+    "    table = table[table['concurrency'] <= int(seqs)]\n"
+    "if table.empty:\n"
+    "    sys.exit('no configuration with max_num_seqs=' + seqs)\n"
     "print('req_per_s,ttft_ms,tpot_ms')\n"
     "for row in table.to_dict('records'):\n"
     "    print(row['seq/s'], row['ttft'], row['tpot'], sep=',')\n";
@@ -72,10 +76,13 @@ static void put_arguments(struct vt_proc *p, const struct adapter_job *j)
 {
     const struct vt_experiment *e = j->e;
     struct vt_arch arch = {0};
-    bool moe = adapter_arch(&arch, j, NULL, NULL) == VT_OK && arch.experts > 0;
+    struct vt_buf path = {0};
+    bool moe = adapter_arch(&arch, j, &path, NULL) == VT_OK && arch.experts > 0;
 
+    /* By a model's name it would look for its configuration in the network. */
     vt_proc_arg_pair(p, j->c->python, "-c");
-    vt_proc_arg_pair(p, script, e->model);
+    vt_proc_arg_pair(p, script, adapter_config_folder(&path) ? path.data : e->model);
+    vt_buf_free(&path);
     vt_proc_arg(p, system_of(e));
     vt_proc_arg_printf(p, "%u", e->tp);
     vt_proc_arg_printf(p, "%u", e->prefix.question_len + e->prefix.system_prompt_len);
@@ -83,6 +90,7 @@ static void put_arguments(struct vt_proc *p, const struct adapter_job *j)
     vt_proc_arg_printf(p, "%u", e->prefix.system_prompt_len);
     vt_proc_arg(p, strcmp(e->precision, "FP8") == 0 ? "fp8" : "bfloat16");
     vt_proc_arg(p, moe ? "1" : "0");
+    vt_proc_arg_printf(p, "%u", e->max_num_seqs);
 }
 
 static int read_points(struct gather *g, const struct vt_experiment *e,

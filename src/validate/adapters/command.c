@@ -108,7 +108,7 @@ int command_run(const struct adapter_job *j, const char *place, struct gather *g
 
     snprintf(in, sizeof(in), "%s/requests.csv", place);
     snprintf(out, sizeof(out), "%s/out.csv", place);
-    rc = adapter_work_open(&w, j->e, j->c->workload, err);
+    rc = adapter_work_open(&w, j->e, j->c->workload, ARRIVALS_OPEN, err);
     if (rc == VT_OK) {
         put_requests(&b, &w);
         rc = vt_write_file_in(place, "requests.csv", &b, err);

@@ -28,6 +28,7 @@ int native_can_run(const struct adapter_job *j, struct vt_err *err)
 }
 
 struct sink {
+    const struct adapter_job *job;
     const struct adapter_work *work;
     struct gather *g;
     double post_ms; /* of each request, after its last token */
@@ -43,6 +44,8 @@ static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
                                .n_gaps = s->n_gaps};
     vt_ns rest = 0;
 
+    if (k->work->w.arrivals == VT_ARRIVALS_SESSION) /* when a turn came is seen now */
+        r.stage = blis_stage_at(k->job->e, (double)s->arrival_ns / 1e9);
     for (uint32_t i = 0; i < s->n_gaps; i++)
         rest += s->gap[i];
     r.e2e_ms = (double)(s->ttft_ns + rest) / 1e6 + k->post_ms;
@@ -81,12 +84,13 @@ static int simulate_experiment(const struct adapter_job *j,
 {
     const struct vt_latency *model = profile->model;
     uint32_t release = vt_profile_release(profile);
-    struct sink k = {.work = work, .g = g, .post_ms = model->post_us / 1e3};
+    struct sink k = {.job = j, .work = work, .g = g, .post_ms = model->post_us / 1e3};
     struct vt_sim_sink sink = {.user = &k, .request = on_request};
     struct vt_fleet fleet = {.routing = "round-robin", .seed = 42};
     struct vt_sim_spec spec = {.workload = &work->w,
                                .model = model,
-                               .arrivals = VT_ARRIVALS_RECORDED,
+
+                               .arrivals = work->w.arrivals,
                                .sink = &sink};
     struct vt_engine_config *c = &spec.engine;
     const struct vt_experiment *e = j->e;
@@ -110,7 +114,8 @@ static int simulate_experiment(const struct adapter_job *j,
     c->max_model_len =
         work->longest > e->max_model_len ? work->longest : e->max_model_len;
     c->seed = 42;
-    fleet.instances = e->dp > 1 ? e->dp : 1;
+    fleet.instances = e->dp > 1 && adapter_ranks(j) == 1 ? e->dp : 1;
+    c->num_gpu_blocks *= adapter_ranks(j);
     if (j->c->change)
         j->c->change(j->c->user, c, &fleet.instances);
     if (is_blis(j->a)) {
@@ -153,7 +158,7 @@ int native_run(const struct adapter_job *j, struct gather *g, struct vt_err *err
 
     if (rc != VT_OK)
         return rc;
-    rc = adapter_work_open(&work, j->e, workload_of(j), err);
+    rc = adapter_work_open(&work, j->e, workload_of(j), j->a->arrivals, err);
     if (rc == VT_OK)
         rc = vt_basis_of_profile(&g->basis, &timing.profile, err);
     g->basis.in_sample = rc == VT_OK && was_fitted_on(&timing.profile, j->e);

@@ -93,6 +93,29 @@ int adapter_arch(struct vt_arch *arch, const struct adapter_job *j, struct vt_bu
                : vt_fail(err, VT_EINPUT, "no config.json of %s is known", j->e->model);
 }
 
+bool adapter_config_folder(struct vt_buf *name)
+{
+    static const char tail[] = "/config.json";
+
+    if (name->failed || name->len <= strlen(tail) ||
+        strcmp(name->data + name->len - strlen(tail), tail) != 0)
+        return false;
+    name->len -= strlen(tail);
+    name->data[name->len] = '\0';
+    return true;
+}
+
+/* Only BLIS's trained physics knows ranks, and only those of experts. */
+uint32_t adapter_ranks(const struct adapter_job *j)
+{
+    struct vt_arch arch;
+
+    if (j->e->dp < 2 || strcmp(j->a->kind, "trained-physics") != 0 ||
+        adapter_arch(&arch, j, NULL, NULL) != VT_OK || arch.experts == 0)
+        return 1;
+    return j->e->dp;
+}
+
 /* What an experiment ran on; *arch and *gpu are for it to point at. */
 static int query_of(struct vt_estimate_query *q, struct vt_arch *arch,
                     struct vt_gpu *gpu, const struct adapter_job *j, struct vt_err *err)
@@ -244,6 +267,8 @@ static int sizes_profile(struct vt_profile *p, const struct adapter_job *j,
         vt_jw_str(&w, "hf_config", name.data);
         vt_jw_str(&w, "gpu", adapter_gpu(j->e));
         vt_jw_u64(&w, "tp", j->e->tp);
+        if (adapter_ranks(j) > 1)
+            vt_jw_u64(&w, "dp", adapter_ranks(j));
         adapter_profile_end(&w);
         rc = parse_profile(p, j, &text, err);
     }

@@ -55,6 +55,9 @@ static void put_arguments(struct vt_proc *p, const struct adapter_job *j,
     vt_proc_arg_pair(p, "--request_generator_config_type", "trace_replay");
     vt_proc_arg_pair(p, "--trace_request_generator_config_trace_file", trace);
     vt_proc_arg_pair(p, "--metrics_config_output_dir", out);
+    /* Pictures need a browser, and nobody looks at them. */
+    vt_proc_arg_pair(p, "--no-metrics_config_store_plots",
+                     "--no-metrics_config_enable_chrome_trace");
     vt_proc_arg_u64(p, "--cluster_config_num_replicas", e->dp > 1 ? e->dp : 1);
     if (e->dp > 1)
         vt_proc_arg_pair(p, "--global_scheduler_config_type", "round_robin");

@@ -6,8 +6,8 @@
 
 enum { MOST_PROFILE_REQUESTS = 10000000, SEED = 42 };
 
-static int add_request(struct adapter_work *w, vt_ns at, uint32_t prompt,
-                       uint32_t output, uint32_t stage, struct vt_err *err)
+int adapter_work_add(struct adapter_work *w, vt_ns at, uint32_t prompt, uint32_t output,
+                     uint32_t stage, struct vt_err *err)
 {
     struct vt_workload *to = &w->w;
     size_t cap_stage = to->cap;
@@ -37,17 +37,20 @@ static int add_request(struct adapter_work *w, vt_ns at, uint32_t prompt,
     return VT_OK;
 }
 
-static int add_segment(struct vt_workload *w, struct vt_segment s, struct vt_err *err)
+int adapter_work_segment(struct adapter_work *work, uint64_t content, uint32_t tokens,
+                         struct vt_err *err)
 {
+    struct vt_workload *w = &work->w;
     int rc;
 
-    if (s.tokens == 0)
+    if (tokens == 0)
         return VT_OK;
     rc = vt_grow(&w->segment, &w->cap_segments, w->n_segments + 1, sizeof(*w->segment),
                  err);
     if (rc != VT_OK)
         return rc;
-    w->segment[w->n_segments++] = s;
+    w->segment[w->n_segments++] =
+        (struct vt_segment){.content = content, .tokens = tokens};
     w->req[w->n - 1].n_segments++;
     return VT_OK;
 }
@@ -59,24 +62,16 @@ static int add_planned(struct adapter_work *w, const struct vt_shared_prefix *p,
                        vt_ns at, uint32_t stage, struct vt_err *err)
 {
     uint64_t k = w->w.n, group = k % p->num_unique_system_prompts;
-    int rc = add_request(w, at, p->system_prompt_len + p->question_len, p->output_len,
-                         stage, err);
+    int rc = adapter_work_add(w, at, p->system_prompt_len + p->question_len,
+                              p->output_len, stage, err);
 
     if (rc == VT_OK)
-        rc = add_segment(&w->w,
-                         (struct vt_segment){.content = vt_hash2(11, group),
-                                             .tokens = p->system_prompt_len},
-                         err);
-    if (rc == VT_OK)
-        rc = add_segment(
-            &w->w,
-            (struct vt_segment){.content = vt_hash2(12, k), .tokens = p->question_len},
-            err);
-    return rc;
+        rc = adapter_work_segment(w, vt_hash2(11, group), p->system_prompt_len, err);
+    return rc ? rc : adapter_work_segment(w, vt_hash2(12, k), p->question_len, err);
 }
 
 /* inference-perf's constant load is constant on average: gaps are exponential, drawn
- * for a whole stage and stretched to its duration. BLIS makes its arrivals alike. */
+ * for a whole stage and stretched to its duration. */
 static int add_stage(struct adapter_work *w, const struct vt_experiment *e, size_t s,
                      double start_s, struct vt_err *err)
 {
@@ -125,7 +120,8 @@ int adapter_work_check(const struct vt_experiment *e, enum vt_harness_workload w
 }
 
 int adapter_work_open(struct adapter_work *w, const struct vt_experiment *e,
-                      enum vt_harness_workload which, struct vt_err *err)
+                      enum vt_harness_workload which, enum adapter_arrivals arrivals,
+                      struct vt_err *err)
 {
     bool replay = which == VT_WORKLOAD_TRACE ||
                   (which == VT_WORKLOAD_ADAPTER && e->n_requests > 0);
@@ -139,15 +135,17 @@ int adapter_work_open(struct adapter_work *w, const struct vt_experiment *e,
     for (size_t i = 0; replay && i < e->n_requests && rc == VT_OK; i++) {
         const struct vt_truth_request *q = &e->request[i];
 
-        rc = add_request(w, vt_ns_from_ms(q->start_s * 1e3), q->input_tokens,
-                         q->output_tokens, q->stage, err);
+        rc = adapter_work_add(w, vt_ns_from_ms(q->start_s * 1e3), q->input_tokens,
+                              q->output_tokens, q->stage, err);
         for (uint32_t k = 0; k < q->n_segments && rc == VT_OK; k++)
-            rc = add_segment(&w->w, e->segment[q->first_segment + k], err);
+            rc = adapter_work_segment(w, e->segment[q->first_segment + k].content,
+                                      e->segment[q->first_segment + k].tokens, err);
     }
+    if (rc == VT_OK && !replay && gather_planned(e) > MOST_PROFILE_REQUESTS)
+        return vt_fail(err, VT_EINPUT, "more than %d requests", MOST_PROFILE_REQUESTS);
+    if (rc == VT_OK && !replay && arrivals != ARRIVALS_OPEN)
+        return blis_arrivals_open(w, e, arrivals == ARRIVALS_EARLY, err);
     for (size_t s = 0; !replay && s < e->n_plan && rc == VT_OK; s++) {
-        if (w->w.n + e->plan[s].requests > MOST_PROFILE_REQUESTS)
-            return vt_fail(err, VT_EINPUT, "more than %d requests",
-                           MOST_PROFILE_REQUESTS);
         rc = add_stage(w, e, s, start_s, err);
         start_s += e->plan[s].duration_s;
     }

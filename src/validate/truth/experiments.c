@@ -290,6 +290,11 @@ int vt_experiments_load(struct vt_experiments *x, const char *data_dir,
             rc = vt_fail(err, VT_EINPUT, "%s: not a list of experiments", path);
         for (uint32_t i = 0; rc == VT_OK && i < root->n; i++)
             rc = load_entry(&f, &l, root, i, err);
+        if (rc == VT_OK && root->n > 0 && x->found == 0)
+            rc = vt_fail(err, VT_EINPUT,
+                         "%s: none of its %u entries is done%s and has a directory",
+                         path, root->n,
+                         o->unsafe_too ? "" : ", safe (--unsafe: or not)");
     }
     for (size_t i = 0; i < l.n && rc == VT_OK && !there; i++)
         if (is_timestamped(l.key[i]) || is_numbered(l.key[i], &id))
@@ -299,6 +304,9 @@ int vt_experiments_load(struct vt_experiments *x, const char *data_dir,
     if (rc == VT_OK && !o->dp_too)
         truth_tell(o, data_dir, "DP filter: %zu kept, %zu left out", x->n,
                    f.dp_left_out);
+    if (rc == VT_OK && x->n == 0 && f.dp_left_out > 0)
+        rc = vt_fail(err, VT_EINPUT, "%s: all experiments have more than one replica",
+                     data_dir);
     free(l.key);
     vt_arena_free(&scratch);
     if (rc != VT_OK)
