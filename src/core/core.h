@@ -81,6 +81,9 @@ struct vt_offload {
      * way alone, which keeps the share `duplex` (0: all) while the other way is busy; a
      * job takes so long before its first byte. 0 GB/s: no time. */
     double load_gbs, store_gbs, setup_us, duplex;
+    /* The host hands a job over before it launches the step: for each, and for each of
+     * its blocks. */
+    double host_us, host_block_us;
     uint64_t block_bytes; /* of a block, on one GPU */
 };
 

@@ -400,6 +400,8 @@ static inline void price(const struct vt_engine *e, const struct flight *f,
     if (f->plan->n > 0)
         e->model->ops->step(e->model, &shape, cost);
     cost->held = f->held;
+    cost->lead_us += f->handover_us;
+    cost->launch_us += f->handover_us;
     cost->gpu_us += draft_us(e, f->plan);
     if (!(cost->gpu_us > e->ops->least_us)) /* fmax() is a call */
         cost->gpu_us = e->ops->least_us;
@@ -419,8 +421,10 @@ static void place(struct vt_engine *e, struct flight *f)
     struct vt_placement at;
 
     f->sched_end_ns = f->ready_ns = e->host_free = f->sched_ns;
-    if (f->plan->n == 0 && e->ops->rests)
+    if (f->plan->n == 0 && e->ops->rests) {
+        e->host_free += duration(e, f->handover_us);
         return;
+    }
     price(e, f, &cost);
     /* Counted from the schedule call, so that whole nanoseconds stay exact. */
     at = e->ops->whole_us ? vt_step_place(&cost, 0, gpu_free, cut_ns)

@@ -18,7 +18,8 @@ struct flight {
     /* Of a second tier: when what it flushes is over, and when the host looks which
      * transfers are. */
     vt_ns flushed_ns, polled_ns;
-    uint32_t *sampled; /* NULL: one token each */
+    double handover_us; /* of the host, for its transfers, before the launch */
+    uint32_t *sampled;  /* NULL: one token each */
 };
 
 struct vt_engine {

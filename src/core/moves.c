@@ -47,6 +47,7 @@ int moves_begin(struct vt_engine *e, struct flight *f, struct vt_err *err)
         return VT_OK;
     e->totals.offload.evicted_chunks += m->n_evicted;
     e->totals.offload.no_room += m->no_room;
+    f->handover_us = transfers_host_us(&e->transfers, m);
     if (transfers_begin(&e->transfers, m, f->sched_ns, &f->flushed_ns, err) != VT_OK)
         return VT_ENOMEM;
     if (f->flushed_ns > e->gpu_free)

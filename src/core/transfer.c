@@ -7,6 +7,8 @@ void transfers_init(struct transfers *t, const struct vt_offload *o)
     *t = (struct transfers){
         .setup_ns = o->setup_us * 1e3,
         .duplex = o->duplex > 0 ? o->duplex : 1,
+        .host_us = o->host_us,
+        .host_block_us = o->host_block_us,
         .block_bytes = o->block_bytes,
         .lane = {{.rate = o->load_gbs}, {.rate = o->store_gbs}}, /* GB/s is bytes/ns */
     };
@@ -155,6 +157,27 @@ static int wait_for(struct transfers *t, const struct vt_kv_moves *m,
             rc = advance(t, t->now + (vt_ns)in, err);
     }
     return rc;
+}
+
+static double host_us(const struct transfers *t, double blocks)
+{
+    return t->host_us + t->host_block_us * blocks;
+}
+
+double transfers_host_us(const struct transfers *t, const struct vt_kv_moves *m)
+{
+    double us = 0;
+
+    for (size_t i = 0; i < t->n_late; i++)
+        us += host_us(t, t->block_bytes > 0
+                             ? (double)t->late[i].bytes / (double)t->block_bytes
+                             : 0);
+    for (uint32_t i = 0; m->n_flush > 0 && i < m->n_store; i++)
+        if (is_flushed(m, m->store[i].id))
+            us += host_us(t, m->store[i].n_gpu);
+    for (uint32_t i = 0; i < m->n_load; i++)
+        us += host_us(t, m->load[i].n_gpu);
+    return us;
 }
 
 int transfers_begin(struct transfers *t, const struct vt_kv_moves *m, vt_ns at,

@@ -19,6 +19,7 @@ struct lane {
 struct transfers {
     struct lane lane[2]; /* loads, stores */
     double setup_ns, duplex;
+    double host_us, host_block_us;
     uint64_t block_bytes;
     vt_ns now;
     struct vt_kv_moved *late; /* stores of the last plan, handed over with the next */
@@ -30,6 +31,8 @@ struct transfers {
 void transfers_init(struct transfers *t, const struct vt_offload *o);
 void transfers_free(struct transfers *t);
 
+/* What the host spends on handing over what begins with these moves. */
+double transfers_host_us(const struct transfers *t, const struct vt_kv_moves *m);
 /* A step with these moves is scheduled: stores that waited for it begin, and those it
  * flushes are over at *flushed (at `at` where there are none). */
 int transfers_begin(struct transfers *t, const struct vt_kv_moves *m, vt_ns at,

@@ -322,10 +322,10 @@ int vt_kv_groups_resize(struct vt_engine_config *c, struct vt_err *err) VT_MUST_
 
 /* Sizes c->offload, where it is asked for, and says how fast its link is, where that is
  * not stated. gpu NULL: one on PCIe 5. block_bytes: as vt_kv_groups() has it; 0: not
- * known yet, so that it stays without a size, which no engine starts with. gpus: of an
- * engine. VT_EINPUT: not a chunk fits. */
+ * known yet, so that it stays without a size, which no engine starts with. layers: of
+ * the model; 0: not known. gpus: of an engine. VT_EINPUT: not a chunk fits. */
 int vt_offload_settle(struct vt_engine_config *c, const struct vt_gpu *gpu,
-                      uint64_t block_bytes, uint32_t gpus,
+                      uint64_t block_bytes, uint32_t layers, uint32_t gpus,
                       struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- how much KV cache that leaves ------------------------------------ */

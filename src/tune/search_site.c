@@ -55,10 +55,11 @@ static int size_pool(struct vt_deployment *d, const struct vt_site *site,
     int rc;
 
     if (!site->kv.arch)
-        return vt_offload_settle(&d->engine, site->gpu, 0, s->tp, err);
+        return vt_offload_settle(&d->engine, site->gpu, 0, 0, s->tp, err);
     if (!site->gpu) {
         rc = vt_kv_groups(&d->engine, &q->kv, &block, err);
-        return rc == VT_OK ? vt_offload_settle(&d->engine, NULL, block, gpus_of(q), err)
+        return rc == VT_OK ? vt_offload_settle(&d->engine, NULL, block,
+                                               site->kv.arch->layers, gpus_of(q), err)
                            : rc;
     }
     rc = vt_kv_capacity(q, &room, err);
@@ -70,7 +71,8 @@ static int size_pool(struct vt_deployment *d, const struct vt_site *site,
         return vt_fail(err, VT_EINPUT, "the draft model leaves no room for a KV cache");
     d->engine = room.engine;
     d->engine.num_gpu_blocks = (uint32_t)fmin(blocks, 0x1p30);
-    return vt_offload_settle(&d->engine, site->gpu, room.block_bytes, gpus_of(q), err);
+    return vt_offload_settle(&d->engine, site->gpu, room.block_bytes,
+                             site->kv.arch->layers, gpus_of(q), err);
 }
 
 /* ---- what times it ------------------------------------------------------- */

@@ -216,6 +216,28 @@ static void lanes_are_serial_and_share_the_link(void **state)
     }
 }
 
+/* Loads with their step, stores with the next: 100 us each, and 7 us a block. */
+static void the_host_hands_transfers_over(void **state)
+{
+    const struct vt_kv_job job[] = {{.id = 1, .n_gpu = 4}, {.id = 2, .n_gpu = 10}};
+    const struct vt_kv_moves both = {
+        .load = job, .n_load = 1, .store = job + 1, .n_store = 1};
+    const struct vt_kv_moves none = {0};
+    const struct vt_offload o = {
+        .host_us = 100, .host_block_us = 7, .block_bytes = 1000};
+    struct transfers t;
+    vt_ns flushed;
+
+    (void)state;
+    transfers_init(&t, &o);
+    assert_true(transfers_host_us(&t, &both) == 128);
+    assert_int_equal(transfers_launch(&t, &both, 0, NULL), VT_OK);
+    assert_true(transfers_host_us(&t, &none) == 170);
+    assert_int_equal(transfers_begin(&t, &none, 0, &flushed, NULL), VT_OK);
+    assert_true(transfers_host_us(&t, &none) == 0);
+    transfers_free(&t);
+}
+
 static void a_flushed_store_is_over_before_the_step_goes_on(void **state)
 {
     struct vt_offload o = {.store_gbs = 1, .load_gbs = 1, .block_bytes = 10000};
@@ -268,6 +290,7 @@ int main(void)
          NULL, &async},
         cmocka_unit_test(blocks_of_an_aborted_load_come_back),
         cmocka_unit_test(lanes_are_serial_and_share_the_link),
+        cmocka_unit_test(the_host_hands_transfers_over),
         cmocka_unit_test(a_flushed_store_is_over_before_the_step_goes_on),
         cmocka_unit_test(counts_forget_what_was_unseen_for_longest),
     };

@@ -144,6 +144,7 @@ int engine_settle_offload(struct engine_job *j, const struct engine_options *o,
 
     return rc == VT_OK
                ? vt_offload_settle(&j->config, j->has_sizes ? &j->gpu : NULL,
-                                   block_bytes, tp * (o->pp > 0 ? o->pp : 1), err)
+                                   block_bytes, j->has_arch ? j->arch.layers : 0,
+                                   tp * (o->pp > 0 ? o->pp : 1), err)
                : rc;
 }

@@ -74,7 +74,7 @@ static int add_offload(const struct adapter_job *j, struct vt_engine_config *c,
         (rc = vt_kv_groups(&plain, &wish, &block_bytes, err)))
         return vt_within(err, rc, "CPU offload");
     c->offload.num_cpu_blocks = chunks;
-    return vt_offload_settle(c, &gpu, block_bytes, e->tp, err);
+    return vt_offload_settle(c, &gpu, block_bytes, arch.layers, e->tp, err);
 }
 
 static int simulate_experiment(const struct adapter_job *j,
