@@ -271,12 +271,16 @@ struct vt_gpu {
     double int8_tflops, fp4_tflops; /* dense peaks; fp4 0: none */
     double pcie_gbs;                /* both ways together */
     uint32_t link_gpus;             /* so many are joined by the link; 0: none are */
+    uint32_t capability;            /* CUDA's, 90 is 9.0: who shares it runs the same
+                                     * kernels; 0: not known, or no CUDA */
 };
 
 /* By name or a common alias, in any case. hw_file: NULL, or a JSON object of GPUs by
  * name as BLIS's hardware_config.json, which overrides and adds. */
 int vt_gpu_find(struct vt_gpu *g, const char *name, const char *hw_file,
                 struct vt_err *err) VT_MUST_CHECK;
+/* It has no less than the other of what data sheets name. */
+bool vt_gpu_dominates(const struct vt_gpu *g, const struct vt_gpu *other);
 /* The built-in ones, one after the other: start with *at = 0. */
 bool vt_gpu_next(size_t *at, struct vt_gpu *out);
 /* Whether the GPU multiplies projections and dense layers in 8 bits. */

@@ -59,10 +59,109 @@ static int read_reach(struct vt_gpu_reach *r, const struct vt_node *gpu,
     return read_links(gpu, "allreduce_gbs", r->allreduce_gbs, err);
 }
 
+/* What a share is of: it is compared between GPUs times that. */
+enum of { OF_BANDWIDTH, OF_FP16, OF_FP8, OF_FP4, OF_TIME, OF_RATE };
+
+static const struct {
+    size_t offset;
+    enum of of;
+    uint32_t n;
+} compared[] = {
+#define IS(field, what) {offsetof(struct vt_gpu_reach, field), what, 1}
+    IS(bw, OF_BANDWIDTH),
+    IS(bw8, OF_BANDWIDTH),
+    IS(kv_bw, OF_BANDWIDTH),
+    IS(kv_bw8, OF_BANDWIDTH),
+    IS(mla_bw, OF_BANDWIDTH),
+    IS(moe_bw, OF_BANDWIDTH),
+    IS(moe_bw8, OF_BANDWIDTH),
+    IS(mx_bw, OF_BANDWIDTH),
+    IS(mx8_bw, OF_BANDWIDTH),
+    IS(share_nvfp4_bw, OF_BANDWIDTH),
+    IS(mfu16, OF_FP16),
+    IS(attn_mfu, OF_FP16),
+    IS(mla_mfu, OF_FP16),
+    IS(moe_mfu16, OF_FP16),
+    IS(mx_mfu, OF_FP16),
+    IS(mx8_mfu, OF_FP16),
+    IS(mfu8, OF_FP8),
+    IS(moe_mfu8, OF_FP8),
+    IS(share_nvfp4_mfu, OF_FP4),
+    IS(layer, OF_TIME),
+    IS(moe_us, OF_TIME),
+    IS(moe8_us, OF_TIME),
+    IS(mx_us, OF_TIME),
+    IS(mx8_us, OF_TIME),
+    {offsetof(struct vt_gpu_reach, allreduce_us), OF_TIME, 3},
+    {offsetof(struct vt_gpu_reach, allreduce_eager_us), OF_TIME, 3},
+    {offsetof(struct vt_gpu_reach, allreduce_gbs), OF_RATE, 3},
+#undef IS
+};
+
+static double peak_of(const struct vt_gpu *g, enum of of)
+{
+    return of == OF_BANDWIDTH ? g->bandwidth_tbs
+           : of == OF_FP16    ? g->fp16_tflops
+           : of == OF_FP8     ? g->fp8_tflops
+           : of == OF_FP4     ? g->fp4_tflops
+                              : 1;
+}
+
+/* Takes over what another GPU reaches, as a share of this one's peaks, where that is
+ * `better`, or else where it is worse. */
+static void take_reach(struct vt_gpu_reach *r, const struct vt_gpu *own,
+                       const struct vt_gpu_reach *of, const struct vt_gpu *other,
+                       bool better)
+{
+    for (size_t i = 0; i < VT_COUNT(compared); i++) {
+        double *mine = (double *)(void *)((char *)r + compared[i].offset);
+        const double *its =
+            (const double *)(const void *)((const char *)of + compared[i].offset);
+        double peak = peak_of(own, compared[i].of);
+        bool larger = better == (compared[i].of != OF_TIME);
+
+        for (uint32_t k = 0; k < compared[i].n && peak > 0; k++) {
+            double there = its[k] * peak_of(other, compared[i].of) / peak;
+
+            if (there > 0)
+                mine[k] = larger ? fmax(mine[k], there) : fmin(mine[k], there);
+        }
+    }
+}
+
+/* Tables of different days, drivers and hosts are compared. A GPU that has no less of
+ * anything than another of its make is not slower with the same kernels, whatever they
+ * say; and what was taken over for one that nobody measured is no better than what was
+ * measured of a larger one. */
+static int keep_order(struct vt_gpu_reach *r, const struct vt_gpu *own,
+                      const struct vt_node *root, struct vt_err *err)
+{
+    struct vt_gpu other;
+    int rc = VT_OK;
+
+    for (size_t i = 0; rc == VT_OK && vt_gpu_next(&i, &other);) {
+        const struct vt_node *known = vt_get(root, other.name);
+        struct vt_gpu_reach of = {0};
+
+        if (!known || own->capability == 0 ||
+            own->capability / 10 != other.capability / 10 ||
+            strcmp(own->name, other.name) == 0)
+            continue;
+        if ((rc = read_reach(&of, known, err)) || !of.measured)
+            continue;
+        if (r->measured && vt_gpu_dominates(own, &other))
+            take_reach(r, own, &of, &other, true);
+        else if (!r->measured && vt_gpu_dominates(&other, own))
+            take_reach(r, own, &of, &other, false);
+    }
+    return rc;
+}
+
 int vt_gpu_reach(struct vt_gpu_reach *r, const char *gpu, struct vt_err *err)
 {
     struct vt_arena a = {0};
     const struct vt_node *root = NULL, *known;
+    struct vt_gpu own;
     int rc = vt_builtin_tree(&a, GPUS, &root, err);
 
     memset(r, 0, sizeof(*r));
@@ -73,6 +172,8 @@ int vt_gpu_reach(struct vt_gpu_reach *r, const char *gpu, struct vt_err *err)
         rc = read_reach(r, known ? known : vt_get(root, "H200"), err);
         if (!known)
             r->measured = false;
+        else if (rc == VT_OK && (rc = vt_gpu_find(&own, gpu, NULL, err)) == VT_OK)
+            rc = keep_order(r, &own, root, err);
         rc = vt_within(err, rc, "%s: %s", GPUS, gpu);
     }
     vt_arena_free(&a);
