@@ -117,6 +117,9 @@ struct vt_arch_layers {
     uint32_t window;
     /* Of a token's keys and values; MLA: one vector of k_dim. A state has none. */
     uint32_t kv_heads, k_dim, v_dim;
+    /* Sparse attention: bytes of a token's key that its indexer looks at, in any number
+     * format; and of k_dim what keeps 16 bits where the rest has 8. */
+    uint32_t index_bytes, wide_dim;
 };
 
 /* What a Mamba-like layer keeps of all tokens before: the last rows that its
@@ -151,6 +154,9 @@ struct vt_arch {
     uint32_t moe_interleave, first_dense; /* as the file states them; 0: not */
     uint32_t kv_lora_rank;                /* latent attention (MLA); 0: none */
     uint32_t q_lora_rank, rope_dim, nope_dim, v_dim; /* its other sizes */
+    /* Sparse attention: an indexer's heads look at all tokens, and the others at so
+     * many of them; 0: none. */
+    uint32_t index_topk, index_heads, index_dim;
     bool tied;               /* input and output embeddings are one matrix */
     bool gated;              /* three matrices to a feed-forward layer, not two */
     bool gated_attention;    /* a gate as wide as the queries beside them */
@@ -160,6 +166,7 @@ struct vt_arch {
     double dtype_bytes;      /* activations and what is not quantised */
     double weight_bytes;     /* an element of a quantised matrix, */
     double scale_bytes;      /* and its share of the group's scale and zero */
+    bool block_scales;       /* FP8 with a scale for each block of a matrix */
     double kv_bytes;         /* an element of the KV cache, as the file wants it */
     double rope_rows;     /* positions that rotary embeddings are tabled for, all tables
                            * together */
@@ -474,16 +481,17 @@ extern const double vt_step_context_knots[VT_STEP_CONTEXT_KNOTS];
 /* Named as in profiles. Microseconds where nothing else is said; docs/model.md says
  * what each is. */
 struct vt_step_params {
-    double graph_limit, graph_stated;             /* tokens; 1: by the user */
-    uint32_t n_graph_sizes;                       /* 0: vLLM's own list */
-    uint32_t graph_size[VT_MOST_GRAPHS];          /* rising, up to graph_limit */
-    double experts, experts_per_token;            /* numbers of them */
-    double expert_spread;                         /* share of them in use */
-    double window;                                /* tokens */
-    double window_share;                          /* of the KV cache's bytes */
-    double base, mixed, eager;                    /* a step */
-    double expert;                                /* all of them */
-    double context_ktoken;                        /* 1,000 tokens of context */
+    double graph_limit, graph_stated;    /* tokens; 1: by the user */
+    uint32_t n_graph_sizes;              /* 0: vLLM's own list */
+    uint32_t graph_size[VT_MOST_GRAPHS]; /* rising, up to graph_limit */
+    double experts, experts_per_token;   /* numbers of them */
+    double expert_spread;                /* share of them in use */
+    double window;                       /* tokens */
+    double window_share;                 /* of the KV cache's bytes */
+    double depth_share;        /* of prompts' look back, within it; 0: as the bytes */
+    double base, mixed, eager; /* a step */
+    double expert;             /* all of them */
+    double context_ktoken;     /* 1,000 tokens of context */
     double graph_token, mixed_token, eager_token; /* a token */
     double row, prefill;                          /* a request, a prompt */
     double fill_row;     /* a row missing to a full tile of FP8 kernels */

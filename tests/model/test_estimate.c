@@ -327,6 +327,46 @@ static void smaller_elements_are_read_sooner(void **state)
     assert_true(step_us(&kv8, deep) < step_us(&e16, deep));
 }
 
+/* An indexer looks at all tokens, attention at 2048 of them: up to there it is the same
+ * model with more to do, and beyond it contexts cost a fraction. */
+static void sparse_attention_reads_what_its_indexer_chose(void **state)
+{
+    struct vt_gpu g = gpu_of("H200");
+    struct vt_arch dense = arch_of("deepseek-ai/DeepSeek-V3"),
+                   sparse = arch_of("deepseek-ai/DeepSeek-V3.2");
+    struct vt_estimate_query q = {.arch = &dense, .gpu = &g, .tp = 8};
+    struct vt_estimate d = estimate(&q), s;
+    double before = 0;
+
+    (void)state;
+    q.arch = &sparse;
+    s = estimate(&q);
+    assert_true(vt_arch_kv_bytes(&sparse, 8, 2) == 61 * (2 * 576 + 132));
+    assert_true(vt_arch_kv_bytes(&sparse, 8, 1) == 61 * (656 + 132));
+    for (uint32_t n = 128; n <= 131072; n *= 2) {
+        const struct load at = {32, n, 0};
+
+        assert_true(step_us(&s, at) > before);
+        before = step_us(&s, at);
+        if (n <= 2048)
+            assert_true(before > step_us(&d, at));
+        if (n >= 16384)
+            assert_true(before < step_us(&d, at));
+    }
+    assert_true(step_us(&s, (struct load){32, 131072, 0}) -
+                    step_us(&s, (struct load){32, 65536, 0}) <
+                0.2 * (step_us(&d, (struct load){32, 131072, 0}) -
+                       step_us(&d, (struct load){32, 65536, 0})));
+    assert_true(s.n_outside > d.n_outside);
+    /* By itself a long prompt is done sooner; an indexer is not shared out. */
+    q.tp = 1;
+    s = estimate(&q);
+    q.arch = &dense;
+    d = estimate(&q);
+    assert_true(step_us(&s, (struct load){0, 0, 65536}) <
+                step_us(&d, (struct load){0, 0, 65536}));
+}
+
 /* A state is read and written in every step of each request, however long that is, and
  * costs by its bytes. */
 static void states_cost_by_requests_and_bytes_and_not_by_context(void **state)
@@ -691,6 +731,7 @@ int main(void)
         cmocka_unit_test(unmeasured_engines_are_monotone),
         cmocka_unit_test(a_step_without_graphs_is_not_launched_sooner),
         cmocka_unit_test(smaller_elements_are_read_sooner),
+        cmocka_unit_test(sparse_attention_reads_what_its_indexer_chose),
         cmocka_unit_test(states_cost_by_requests_and_bytes_and_not_by_context),
         cmocka_unit_test(a_stated_graph_size_is_the_largest_graph),
         cmocka_unit_test(coarser_graphs_are_never_faster),

@@ -353,6 +353,15 @@ static void note_outside(struct vt_estimate *e, const struct vt_estimate_query *
              8 * dense);
     if (q->arch->experts > 0 && expert > 0.9 && expert < 1.5)
         note(e, "experts of 8 bits were not measured");
+    if (q->arch->index_topk > 0)
+        note(e,
+             "sparse attention, %u tokens: by its bytes and arithmetic; none was "
+             "measured",
+             q->arch->index_topk);
+    if (q->arch->block_scales)
+        note(e,
+             "FP8 with scales by blocks: its kernels (DeepGEMM's, or by blocks) were "
+             "not measured");
     if (vt_arch_state_layers(q->arch) > 0)
         note(e, "layers with a state: by their weights and bytes; none was measured");
 }

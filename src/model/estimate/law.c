@@ -449,6 +449,16 @@ static void attention_params(const struct vt_law *law, const struct vt_gpu_reach
                          : 4.0 * a->heads * a->head_dim;
     struct vt_arch_reads reads = vt_arch_reads(a, tp);
 
+    /* Sparse: heads multiply with the latent vectors of what an indexer, which is whole
+     * on every GPU and has 8 bits, has chosen. */
+    double index = (q->gpu->fp8_tflops > 0 ? 1.0 : 2.0) * a->index_heads * a->index_dim;
+
+    if (a->index_topk > 0) {
+        double chosen = 2.0 * a->heads * (2.0 * a->kv_lora_rank + a->rope_dim);
+
+        flop = chosen + tp * index;
+        p->depth_share = chosen / flop;
+    }
     p->window = reads.window;
     p->window_share = reads.window_share;
     p->context_ktoken = 1e3 * vt_arch_kv_bytes(a, tp, element) /
@@ -488,8 +498,9 @@ static void host_params(const struct vt_law *law, const struct sizes *s, double 
     p->host_wake = law->wake / speed;
     p->host_nap = law->nap;
     p->host_sched = law->sched / speed;
-    p->host_sched_request =
-        (p->window_share > 0 ? law->sched_window_request : law->sched_request) / speed;
+    p->host_sched_request = (p->window_share > 0 && !s->mla ? law->sched_window_request
+                                                            : law->sched_request) /
+                            speed;
     p->host_done = law->done / speed;
     p->host_done_request = law->done_request / speed;
     p->host_done_end = law->done_end / speed;
@@ -622,6 +633,7 @@ void vt_step_transfer(const struct vt_step_params *measured,
     out->experts_per_token = here->experts_per_token;
     out->window = here->window;
     out->window_share = here->window_share;
+    out->depth_share = here->depth_share;
     CARRY(expert);
     CARRY(context_ktoken);
     CARRY(row);

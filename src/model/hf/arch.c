@@ -18,6 +18,10 @@ static double latent_attention(const struct vt_arch *a, double tp)
     double q = a->q_lora_rank > 0 ? d * a->q_lora_rank + a->q_lora_rank * heads * qk
                                   : d * heads * qk;
 
+    /* An indexer is whole on every GPU: queries, a key, and weights of its heads. */
+    if (a->index_topk > 0)
+        q += ((double)a->q_lora_rank * a->index_dim + d) * a->index_heads +
+             d * a->index_dim;
     return q + d * ((double)a->kv_lora_rank + a->rope_dim) +
            a->kv_lora_rank * heads * ((double)a->nope_dim + a->v_dim) +
            heads * a->v_dim * d;
@@ -108,6 +112,9 @@ bool vt_arch_same(const struct vt_arch *a, const struct vt_arch *b)
         {a->moe_layers, b->moe_layers},
         {a->n_sorts, b->n_sorts},
         {a->q_lora_rank, b->q_lora_rank},
+        {a->index_topk, b->index_topk},
+        {a->index_heads, b->index_heads},
+        {a->block_scales, b->block_scales},
         {a->gated, b->gated},
         {a->gated_attention, b->gated_attention},
         {a->tied, b->tied},
@@ -121,7 +128,8 @@ bool vt_arch_same(const struct vt_arch *a, const struct vt_arch *b)
         const struct vt_arch_layers *x = &a->sort[i], *y = &b->sort[i];
 
         if (x->type != y->type || x->n != y->n || x->window != y->window ||
-            x->kv_heads != y->kv_heads || x->k_dim != y->k_dim || x->v_dim != y->v_dim)
+            x->kv_heads != y->kv_heads || x->k_dim != y->k_dim ||
+            x->v_dim != y->v_dim || x->index_bytes != y->index_bytes)
             return false;
     }
     return same_real(a->weight_bytes, b->weight_bytes) &&
@@ -208,8 +216,13 @@ double vt_arch_weight_bytes(const struct vt_arch *a, uint32_t tp)
 
 static double token_bytes(const struct vt_arch_layers *l, uint32_t tp, double element)
 {
+    /* vLLM's 8-bit format for sparse attention: a scale for 128 elements, and what is
+     * turned by position in 16 bits. */
+    if (l->type == VT_ATTENTION_MLA && l->index_bytes > 0 && element < 1.5)
+        return (l->k_dim - l->wide_dim) * (1 + 4.0 / 128) + 2.0 * l->wide_dim +
+               l->index_bytes;
     if (l->type == VT_ATTENTION_MLA)
-        return l->k_dim * element;
+        return l->k_dim * element + l->index_bytes;
     return fmax((double)l->kv_heads / tp, 1) * ((double)l->k_dim + l->v_dim) * element;
 }
 
@@ -271,6 +284,12 @@ struct vt_arch_reads vt_arch_reads(const struct vt_arch *a, uint32_t tp)
 
         if (l->kv_heads / tp > r.kv_heads)
             r.kv_heads = l->kv_heads / tp;
+        if (l->index_bytes > 0) { /* all of their indexer's keys, some of the others */
+            double own = token_bytes(l, tp, a->kv_bytes);
+
+            r.window = a->index_topk;
+            r.window_share = 1 - l->index_bytes / own;
+        }
         if (l->window == 0 || bytes <= 0)
             continue;
         r.window_share += bytes / all;

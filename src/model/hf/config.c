@@ -78,6 +78,9 @@ static const struct size_field {
     SIZE(rope_dim, 0, MAX_WIDTH, false, "qk_rope_head_dim"),
     SIZE(nope_dim, 0, MAX_WIDTH, false, "qk_nope_head_dim"),
     SIZE(v_dim, 0, MAX_WIDTH, false, "v_head_dim"),
+    SIZE(index_topk, 0, MAX_LEN, false, "index_topk"),
+    SIZE(index_heads, 0, MAX_WIDTH, false, "index_n_heads"),
+    SIZE(index_dim, 0, MAX_WIDTH, false, "index_head_dim"),
 #undef SIZE
 };
 

@@ -345,6 +345,13 @@ static layer_rule *rule_without_types(struct layers *l)
     return everyone;
 }
 
+/* As DeepSeek V3.2: beside a latent vector, an indexer's key. */
+static bool is_sparse(const struct vt_arch *a)
+{
+    return a->kv_lora_rank > 0 && a->q_lora_rank > 0 && a->index_topk > 0 &&
+           a->index_heads > 0 && a->index_dim > 0 && a->n_sorts == 1;
+}
+
 /* Fields of models whose layers keep things that are not known here. */
 static void find_puzzles(struct layers *l)
 {
@@ -369,7 +376,9 @@ static void find_puzzles(struct layers *l)
     if (arch_flag(l->s, "is_encoder_decoder", false))
         puzzle(l->a, "an encoder's tokens are looked at by every layer");
     for (size_t i = 0; i < VT_COUNT(odd) && (i < 2 || !stateful); i++)
-        if (arch_field(l->s, odd[i]) && arch_field(l->s, odd[i]) != l->list)
+        if (i == 0 && is_sparse(l->a))
+            continue;
+        else if (arch_field(l->s, odd[i]) && arch_field(l->s, odd[i]) != l->list)
             puzzle(l->a, "model_type '%s' with field '%s' is not known", l->a->type,
                    odd[i]);
 }
@@ -440,6 +449,10 @@ static void add_attention(struct layers *l, enum keeps k)
                                      .n = 1,
                                      .kv_heads = 1,
                                      .k_dim = a->kv_lora_rank + a->rope_dim};
+        if (a->index_topk > 0) { /* 8 bits, and a scale of four bytes for 128 */
+            is.index_bytes = a->index_dim + a->index_dim / 128 * 4;
+            is.wide_dim = a->rope_dim;
+        }
     } else {
         size_heads(l, &is);
     }

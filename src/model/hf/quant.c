@@ -97,6 +97,22 @@ static bool set_by_name(struct vt_arch *a, const struct named *table, size_t n,
     return false;
 }
 
+/* A scale of 32 bits for each block of an 8-bit matrix. */
+static void read_blocks(struct vt_arch *a, const struct vt_node *q)
+{
+    const struct vt_node *size = vt_get_non_null(q, "weight_block_size");
+    double elements = 1;
+
+    if (!size || size->kind != VT_LIST || size->n != 2 || a->weight_bytes < 1)
+        return;
+    for (uint32_t i = 0; i < size->n; i++)
+        elements *= size->u.item[i].kind == VT_INT && size->u.item[i].u.integer > 0
+                        ? (double)size->u.item[i].u.integer
+                        : 1;
+    a->scale_bytes = 4 / elements;
+    a->block_scales = true;
+}
+
 static int read_weights(struct vt_arch *a, const struct vt_node *q, struct vt_err *err)
 {
     const char *method = "", *algo = "";
@@ -109,8 +125,10 @@ static int read_weights(struct vt_arch *a, const struct vt_node *q, struct vt_er
         (rc = read_groups(a, q, &done, err)) || done ||
         (rc = get_text(q, "quant_algo", &algo, err)) ||
         set_by_name(a, methods, VT_COUNT(methods), method) ||
-        set_by_name(a, algos, VT_COUNT(algos), algo))
+        set_by_name(a, algos, VT_COUNT(algos), algo)) {
+        read_blocks(a, q);
         return rc;
+    }
     if (is_true(q, "load_in_4bit")) { /* bitsandbytes */
         a->weight_bytes = 0.5;
         a->scale_bytes = 4.0 / 64;

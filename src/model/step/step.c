@@ -24,6 +24,7 @@ static const struct param params[] = {
     PARAM(expert_spread, 1),       /* share of the experts that tokens are sent to */
     PARAM(window, 1e9),            /* of sliding attention, tokens; 0: none */
     PARAM(window_share, 1),        /* of the KV cache's bytes, in layers that have it */
+    PARAM(depth_share, 1),         /* of prompts' look back; 0: as window_share */
     US(base),                      /* every step: weights, launch of kernels */
     US(expert),         /* all experts' weights; a step pays the share it touches */
     US(context_ktoken), /* 1,000 tokens of decoding requests' context */
@@ -208,11 +209,11 @@ static double look_back(const struct vt_step_params *p, double computed, double 
     double whole = tokens * (computed + 0.5 * tokens);
     /* Tokens beyond the window look back no further than it. */
     double over = fmin(fmax(computed + tokens - p->window, 0), tokens);
+    double share = p->depth_share > 0 ? p->depth_share : p->window_share;
 
-    if (p->window_share <= 0)
+    if (share <= 0)
         return whole;
-    return whole -
-           p->window_share * over * (computed + tokens - 0.5 * over - p->window);
+    return whole - share * over * (computed + tokens - 0.5 * over - p->window);
 }
 
 void vt_step_features(const struct vt_step_params *p, const struct vt_step_plan *plan,
@@ -453,7 +454,9 @@ void vt_step_params_write(struct vt_buf *b, const struct vt_step_params *p,
         double v;
 
         memcpy(&v, (const char *)p + x->offset, sizeof(v));
-        if (x->offset == offsetof(struct vt_step_params, graph_stated) && !(v > 0))
+        if ((x->offset == offsetof(struct vt_step_params, graph_stated) ||
+             x->offset == offsetof(struct vt_step_params, depth_share)) &&
+            !(v > 0))
             continue; /* of few */
         vt_buf_printf(b, "%s\"%s\": ", indent, x->name);
         put_number(b, v, digits);
