@@ -190,7 +190,7 @@ static void set_experts(struct sizes *s, const struct vt_law *law,
 {
     enum width width = width_of(vt_arch_expert_bytes(q->arch));
     bool mx = q->arch->quant_experts_only && width == BITS_4;
-    /* Activations of 8 bits beside it; vLLM has such kernels for data centres only. */
+    /* Activations of 8 bits beside it; on other GPUs vLLM takes those of 16. */
     bool mx8 = mx && q->gpu->fp4_tflops > 0 && q->gpu->capability / 10 != 12;
     double narrow = s->expert_width / (s->expert_width + law->moe_narrow);
 
