@@ -5,7 +5,7 @@
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libyaml-dev libssl-dev
     libzmq3-dev libpcre2-dev)
 test_packages=(chromium-headless-shell clang clang-tidy cppcheck curl gnuplot-nox libclang-rt-14-dev
-    libcmocka-dev libjansson-dev libmsgpack-dev lld libopenmpi-dev openmpi-bin openssl python3 python3-pip)
+    libcmocka-dev libjansson-dev libmsgpack-dev lld openssl python3 python3-pip)
 
 die() {
     echo "${0##*/}: $*" >&2

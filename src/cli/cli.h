@@ -7,8 +7,8 @@
 
 extern const struct opt_command cmd_serve, cmd_bench, cmd_play, cmd_record, cmd_conform,
     cmd_simulate, cmd_compare, cmd_capacity, cmd_tune, cmd_explore, cmd_validate,
-    cmd_fit, cmd_learn, cmd_inspect, cmd_profile, cmd_model, cmd_workload,
-    cmd_completion, cmd_man;
+    cmd_fit, cmd_learn, cmd_inspect, cmd_profile, cmd_model, cmd_workload, cmd_worker,
+    cmd_merge, cmd_completion, cmd_man;
 
 /* Of which commit the program is, and how it was built (tools/make_build_info). */
 extern const char cli_commit[], cli_build[];
@@ -27,8 +27,8 @@ int cli_run(const struct opt_command *c, int argc, const char *const *argv,
 struct cli_answer {          /* owned by who asks, whatever happened */
     struct vt_buf out, said; /* what would have gone to stdout and to stderr */
 };
-/* A command for the thread of another program: nothing is printed, no signal is taken,
- * and mpirun's ranks are none of its. *stop becomes other than 0 when it is to end
+/* A command for the thread of another program: nothing is printed and no signal is
+ * taken. *stop becomes other than 0 when it is to end
  * soon, with VT_EIO; NULL: never. Threads may ask at once. */
 int cli_ask(struct cli_answer *to, const struct opt_command *c, int argc,
             const char *const *argv, const volatile int *stop,

@@ -2,15 +2,15 @@
 #include <signal.h>
 
 #include "cli/cli.h"
-#include "cli/ranks.h"
 #include "cli/signals.h"
 
 /* Order here is the order in help. */
 static const struct opt_command *const commands[] = {
-    &cmd_simulate, &cmd_serve,    &cmd_bench,      &cmd_play,    &cmd_record,
-    &cmd_compare,  &cmd_capacity, &cmd_tune,       &cmd_explore, &cmd_validate,
-    &cmd_conform,  &cmd_fit,      &cmd_learn,      &cmd_inspect, &cmd_profile,
-    &cmd_model,    &cmd_workload, &cmd_completion, &cmd_man,     NULL,
+    &cmd_simulate, &cmd_serve,    &cmd_bench,  &cmd_play,    &cmd_record,
+    &cmd_compare,  &cmd_capacity, &cmd_tune,   &cmd_explore, &cmd_validate,
+    &cmd_conform,  &cmd_fit,      &cmd_learn,  &cmd_inspect, &cmd_profile,
+    &cmd_model,    &cmd_workload, &cmd_worker, &cmd_merge,   &cmd_completion,
+    &cmd_man,      NULL,
 };
 
 const struct opt_command *const *cli_commands(void)
@@ -89,7 +89,6 @@ int cli_main(int argc, const char *const *argv)
     int rc = find_and_run(argc, argv, &err);
 
     if (rc != VT_OK) {
-        cli_ranks_fail(&err);
         /* Names from outside may hold anything; a message stays one line. */
         for (char *c = err.msg; *c; c++)
             if ((unsigned char)*c < ' ' || *c == 127)

@@ -1,9 +1,9 @@
 /* tune.h - answers for operators: the highest load within latency limits, and the
  * engine settings that give it.
  *
- * Both run simulations by the hundred: trials are independent, go to worker processes
- * or MPI ranks, and come back in a fixed order, so that results do not depend on how
- * many there are. */
+ * Both run simulations by the hundred: trials are independent, go to worker processes,
+ * on other machines too, and come back in a fixed order, so that results do not depend
+ * on how many there are. */
 #ifndef VT_TUNE_H
 #define VT_TUNE_H
 
@@ -111,23 +111,65 @@ struct vt_jobs {
 /* When it is stopped (vt_stopped()) what was done was done() all the same. */
 int vt_jobs_run(const struct vt_jobs *j, struct vt_err *err) VT_MUST_CHECK;
 
-/* Processes on any machines that were started together (by mpirun) with the same
- * command: all come to the same calls of vt_jobs_run() with the same jobs. Rank 0 hands
- * jobs out; the others run them and get all results, so that they go on alike. What
- * follows the last jobs is rank 0's alone: the others learn of its end inside of
- * vt_jobs_run() and do not return from there. A rank that is lost is done without. */
-struct vt_ranks {
-    uint32_t rank, n;
-    int *
-        fd; /* sockets. Rank 0: n, to each (its own is -1; -1 too: lost); others: one */
-    void (*over)(void *user); /* others: rank 0 has ended; must not return */
-    void (*lost)(void *user, uint32_t rank, const char *why); /* rank 0 */
+/* Somebody else who runs jobs, for this whole process: asked at every call of
+ * vt_jobs_run() but those inside of jobs. batch counts the calls, which are the same in
+ * every process that has the same command and the same results of batches before.
+ * Borrowed; NULL: nobody. */
+struct vt_jobs_elsewhere {
+    int (*run)(void *user, const struct vt_jobs *j, uint32_t batch, struct vt_err *err);
     void *user;
 };
-/* For this whole process, before its first jobs; borrowed. NULL: no ranks. */
-void vt_jobs_ranks(const struct vt_ranks *r);
-/* Another rank than 0 ends and says why. */
-void vt_jobs_ranks_leave(const char *why);
+void vt_jobs_elsewhere(const struct vt_jobs_elsewhere *who);
+
+/* A driver: a process at the other end of a socket that has jobs run wherever it wants,
+ * each by a worker (below), and loses none. */
+struct vt_jobs_driver {
+    int fd;
+    uint32_t most;                /* jobs that it has at a time; 0: all of a batch */
+    const struct vt_buf *command; /* the command's words, each with a NUL behind it */
+    const struct vt_buf *inputs;  /* files that it has read, in the same way */
+    /* A job took so long, there. NULL: nobody asks. */
+    void (*cost)(void *user, const char *where, vt_ns took);
+    void *user;
+};
+/* Waits until it is ready; what it says of itself goes to `hello`. */
+int vt_jobs_driver_meet(const struct vt_jobs_driver *d, struct vt_buf *hello,
+                        struct vt_err *err) VT_MUST_CHECK;
+/* All jobs of a batch, as vt_jobs_elsewhere.run does it. */
+int vt_jobs_driver_run(const struct vt_jobs_driver *d, const struct vt_jobs *j,
+                       uint32_t batch, struct vt_err *err) VT_MUST_CHECK;
+
+/* A worker: this process runs a command for the sake of its jobs, those that it is
+ * given. It gets the results of batches that are over; when nothing more comes,
+ * vt_jobs_run() fails and `over` is set. */
+struct vt_jobs_worker {
+    int in, out;
+    bool over;
+
+    struct vt_jobs_elsewhere self;
+};
+/* The command's words, as a driver's. */
+int vt_jobs_worker_command(const struct vt_jobs_worker *w, struct vt_buf *words,
+                           struct vt_err *err) VT_MUST_CHECK;
+void vt_jobs_as_worker(struct vt_jobs_worker *w);
+
+/* A share of a command's first batch: jobs index, index + of, ... Then vt_jobs_run()
+ * fails and `over` is set; `file` is what is to be kept. Or, merging, those answers
+ * instead of jobs: later batches run here. */
+struct vt_jobs_shard {
+    uint32_t index, of;
+    const struct vt_buf *command, *inputs; /* as a driver's */
+    struct vt_buf file;                    /* the caller frees it */
+    bool over;
+    const char *const *path; /* merging: files of all shares, ends with NULL */
+
+    struct vt_jobs_elsewhere self;
+};
+void vt_jobs_as_shard(struct vt_jobs_shard *s);
+/* The command that a share is of, from its file. */
+int vt_jobs_shard_command(const char *path, struct vt_buf *words,
+                          struct vt_err *err) VT_MUST_CHECK;
+void vt_jobs_merge(struct vt_jobs_shard *s);
 
 /* ---- capacity ---------------------------------------------------------------- */
 

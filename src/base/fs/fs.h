@@ -30,6 +30,11 @@ void vt_lines_close(struct vt_lines *l); /* NULL is fine */
 int vt_read_file(const char *path, size_t max, struct vt_buf *out,
                  struct vt_err *err) VT_MUST_CHECK;
 
+/* From now on the name of every file that is opened for reading goes to `names`, once,
+ * with a NUL behind it: for those who take a command to another machine. Borrowed;
+ * NULL, as it is at first: nobody asks. Not for threads. */
+void vt_note_inputs(struct vt_buf *names);
+
 /* Splits one CSV line in place (RFC 4180 quotes, no embedded newlines). Returns
  * the number of fields, at most max; -1 when there are more or a quote is
  * unbalanced. field[i] points into the line. */

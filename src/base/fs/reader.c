@@ -59,6 +59,24 @@ static int recognise(struct vt_reader *r, struct vt_err *err)
     return VT_OK;
 }
 
+static struct vt_buf *noted; /* see vt_note_inputs() */
+
+void vt_note_inputs(struct vt_buf *names)
+{
+    noted = names;
+}
+
+/* Each name once: some files are looked into before they are read. */
+static void note_input(const char *path)
+{
+    size_t len = strlen(path) + 1;
+
+    for (size_t at = 0; at < noted->len; at += strlen(noted->data + at) + 1)
+        if (strcmp(noted->data + at, path) == 0)
+            return;
+    vt_buf_add(noted, path, len);
+}
+
 int vt_reader_open(struct vt_reader *r, const char *path, struct vt_err *err)
 {
     int rc, fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -70,6 +88,8 @@ int vt_reader_open(struct vt_reader *r, const char *path, struct vt_err *err)
         close(fd);
         return vt_fail(err, VT_EINPUT, "%s: %s", path, strerror(EISDIR));
     }
+    if (noted)
+        note_input(path);
     *r = (struct vt_reader){.fd = fd, .room = malloc(ROOM)};
     rc = r->room ? recognise(r, err) : vt_nomem(err);
     if (rc != VT_OK)

@@ -208,10 +208,14 @@ int vt_proc_start(struct vt_proc *p, struct vt_err *err)
     if (p->output == VT_PROC_TO_FILE)
         s.out = p->out ? open(p->out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)
                        : s.in;
+    if (p->output == VT_PROC_TALK && s.in >= 0) {
+        close(s.in);
+        s.in = s.out = p->talk;
+    }
     rc = start_with(p, program, &s, err);
     if (p->output == VT_PROC_TO_FILE && s.out >= 0 && s.out != s.in)
         close(s.out);
-    if (s.in >= 0)
+    if (s.in >= 0 && p->output != VT_PROC_TALK)
         close(s.in);
     return rc;
 }

@@ -7,6 +7,8 @@
 enum vt_proc_out {
     VT_PROC_KEPT,      /* all that it says is kept for messages */
     VT_PROC_TO_FILE,   /* its output goes to the file `out`, its complaints are kept */
+    VT_PROC_TALK,      /* its input and output are the socket `talk`, its complaints are
+                          kept */
     VT_PROC_TO_STDERR, /* all goes where our messages go: stdout holds results */
 };
 
@@ -22,6 +24,7 @@ struct vt_proc {
     bool outlives;  /* otherwise it is killed when the thread that started it ends */
     enum vt_proc_out output;
     const char *out; /* NULL: /dev/null */
+    int talk;        /* the caller's, and open until it is started */
     vt_ns grace;     /* from SIGTERM to SIGKILL; 0: two seconds */
     /* A failure tells the first line kept that holds one of these; they end with NULL.
      * NULL, or no such line: the last one. */

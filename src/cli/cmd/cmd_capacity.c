@@ -5,7 +5,6 @@
 #include "cli/cmd/simulate.h"
 #include "cli/cmd/trial.h"
 #include "cli/progress.h"
-#include "cli/ranks.h"
 #include "cli/signals.h"
 #include "live/live.h"
 
@@ -130,7 +129,7 @@ static int open_job(struct capacity_job *j, const struct opt_args *a,
         (rc = target_open(&j->target, a, &o->trial, &s->slo, err)))
         return rc;
     if (!j->target.on)
-        return cli_ranks_join(err);
+        return VT_OK;
     s->trial.measure = vt_target_measure; /* a live server times the trials */
     s->trial.measure_user = &j->target.target;
     s->workers = 1;
@@ -557,10 +556,13 @@ static int find_capacity(const struct opt_args *a, struct vt_err *err)
 
     cli_signals_stop();
     trial_progress_begin(&o->trial);
-    rc = open_job(&j, a, err);
+    rc = cli_workers_open(a, o->trial.workers, o->trial.jobs, err);
+    if (rc == VT_OK)
+        rc = open_job(&j, a, err);
     if (rc == VT_OK)
         rc = vt_capacity_find(&j.found, &j.spec, err);
     cli_progress_end();
+    cli_workers_close();
     if (rc != VT_OK) {
         if (cli_signal_caught())
             rc = tell_how_far(&j.found, err);

@@ -2,7 +2,6 @@
 #include "cli/cmd/pages.h"
 #include "cli/cmd/tune.h"
 #include "cli/progress.h"
-#include "cli/ranks.h"
 #include "cli/signals.h"
 #include "live/live.h"
 
@@ -88,13 +87,19 @@ static int tune(const struct opt_args *a, struct vt_err *err)
         if ((rc = opt_refuse(a, &o->engine.release,
                              ": a plan follows the release of its profile", err)))
             return rc;
-        rc = cli_ranks_join(err);
-        return rc == VT_OK ? tune_plan(a, err) : rc;
+        rc = cli_workers_open(a, o->trial.workers, o->trial.jobs, err);
+        if (rc == VT_OK)
+            rc = tune_plan(a, err);
+        cli_workers_close();
+        return rc;
     }
+    if ((rc = cli_workers_open(a, o->trial.workers, o->trial.jobs, err)))
+        return rc;
     rc = tune_job_open(&j, a, err);
     if (rc == VT_OK)
         rc = vt_tune(&r, &j.spec, err);
     cli_progress_end();
+    cli_workers_close();
     if (rc != VT_OK && cli_signal_caught())
         rc = tell_how_far(&j.spec, &r, err);
     if (rc == VT_OK && r.best < r.n && !j.target.on) {

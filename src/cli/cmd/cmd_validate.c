@@ -5,6 +5,7 @@
 #include "cli/cmd/engine.h"
 #include "cli/cmd/pages.h"
 #include "cli/progress.h"
+#include "cli/workers.h"
 #include "validate/validate.h"
 
 extern char **environ;
@@ -15,7 +16,8 @@ static const char *const workloads[] = {"adapter", "profile", "trace", NULL};
 
 struct validate_options {
     const char *data_dir, *output_dir, *metadata, *model_configs, *report;
-    const char *blis_binary, *vidur_dir, *llmservingsim_dir, *python, *results_dir;
+    const char *blis_binary, *vidur_dir, *llmservingsim_dir, *python, *results_dir,
+        *workers;
     struct opt_list adapters, profiles, commands, exclude;
     uint32_t max_requests, jobs;
     enum vt_harness_workload workload;
@@ -65,6 +67,7 @@ static const struct opt_row rows[] = {
              "one more simulator: CMD ... {requests.csv} ... {out.csv}"),
     OPT_U32(jobs, "jobs", "N", 1, 4096, NULL, "simulations at a time",
             .shown = "as many as cores"),
+    WORKERS_ROW(workers),
     OPT_TEXT(results_dir, "results-dir", "DIR", "results",
              "figures: where the CSV files are"),
     OPT_LIST(exclude, "exclude-simulators", "NAME ...",
@@ -383,8 +386,13 @@ static int validate(const struct opt_args *a, struct vt_err *err)
         vt_adapters_list(&b);
         return cli_print(&b, err);
     }
-    rc = open_job(&j, a, err);
-    return rc == VT_OK ? judge_adapters(&j, o, err) : rc;
+    rc = cli_workers_open(a, o->workers, o->jobs, err);
+    if (rc == VT_OK)
+        rc = open_job(&j, a, err);
+    if (rc == VT_OK)
+        rc = judge_adapters(&j, o, err);
+    cli_workers_close();
+    return rc;
 }
 
 /* ---- figures: pictures, a table and a page of what was found ------------ */

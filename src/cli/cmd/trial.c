@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "cli/progress.h"
-#include "cli/ranks.h"
 #include "cli/signals.h"
 #include "live/live.h"
 
@@ -38,6 +37,7 @@ const struct opt_row trial_rows[] = {
     OPT_I64(seed, "seed", "N", 0, INT64_MAX - 1000, "1", "the first of them"),
     OPT_U32(jobs, "jobs", "N", 1, 4096, NULL, "processes; the answer is the same",
             .shown = "all cores"),
+    WORKERS_ROW(workers),
     OPT_TEXT(target, "target", "URL", NULL,
              "measure at a live server instead of simulating"),
     OPT_TEXT(target_model, "target-model", "NAME", NULL, "what requests to it ask for",
@@ -92,9 +92,8 @@ int target_open(struct target_job *t, const struct opt_args *a,
         rc = opt_refuse(a, &o->warmups, " needs --target", err);
         return rc ? rc : opt_refuse(a, &o->target_model, " needs --target", err);
     }
-    if (cli_by_mpirun())
-        return vt_fail(err, VT_EINPUT,
-                       "--target measures one trial after the other: not with mpirun");
+    if ((rc = opt_exclude(a, &o->target, &o->workers, err)))
+        return rc;
     cli_signals_catch();
     t->load = (struct vt_load_config){
         .base_url = cli_base_url(o->target),

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/cmd/limits.h"
 #include "cli/cmd/traffic.h"
+#include "cli/workers.h"
 #include "load/load.h"
 #include "tune/tune.h"
 
@@ -16,7 +17,7 @@ struct trial_options {
     struct opt_numbers rates; /* ascending; none: searched for */
     struct vt_slo slo;        /* one by one, or their standards */
     struct limits_named named;
-    const char *target, *target_model;
+    const char *target, *target_model, *workers;
     uint32_t warmups;
     bool once, json, quiet, progress;
 };

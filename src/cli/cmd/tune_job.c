@@ -4,7 +4,6 @@
 
 #include "cli/cmd/tune.h"
 #include "cli/progress.h"
-#include "cli/ranks.h"
 
 /* ---- lists ----------------------------------------------------------- */
 
@@ -222,7 +221,7 @@ static int open_target(struct tune_job *j, const struct opt_args *a, struct vt_e
         if ((rc = opt_refuse(a, &o->restart, " needs --target", err)) ||
             (rc = opt_refuse(a, &o->ready_timeout_ns, " needs --target", err)))
             return rc;
-        return cli_ranks_join(err);
+        return VT_OK;
     }
     t->target.restart = o->restart;
     t->target.ready_timeout_ns = o->ready_timeout_ns;

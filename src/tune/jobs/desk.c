@@ -10,7 +10,26 @@
 
 #include "tune/jobs/jobs.h"
 
-enum { MAX_RUNS = 3, LOOK_UP_MS = 100 };
+enum { MAX_RUNS = 3, LOOK_UP_MS = 100, NO_JOB = -1 };
+
+struct job_worker {
+    int fd; /* -1: it was never started */
+    int pid;
+    int64_t job; /* that it has, or NO_JOB */
+};
+
+/* One batch, and the processes that run it, each with one job at a time. */
+struct job_desk {
+    struct job_book book;
+    struct job_worker *worker;
+    uint32_t n_workers;
+
+    size_t next;   /* first job that was never given */
+    uint8_t *runs; /* of each job */
+    size_t *again; /* jobs whose worker died */
+    size_t n_again;
+    struct pollfd *poll; /* one for each worker */
+};
 
 /* ---- processes of ours ---------------------------------------------------------- */
 
@@ -24,7 +43,7 @@ _Noreturn static void serve_parent(const struct job_desk *d, int fd)
     for (uint32_t i = 0; i < d->n_workers; i++)
         if (d->worker[i].fd >= 0)
             close(d->worker[i].fd);
-    while (job_recv(fd, &h, &none) && job_serve(fd, d->j, &h))
+    while (job_recv(fd, &h, &none) && job_serve(fd, d->book.j, &h))
         ;
     _exit(0);
 }
@@ -47,13 +66,12 @@ static int start_worker(struct job_desk *d, struct job_worker *w, struct vt_err 
         return vt_fail(err, VT_EIO, "can't start a worker process");
     }
     w->fd = fd[0];
-    w->ready = true;
     return VT_OK;
 }
 
 static void end_worker(struct job_worker *w)
 {
-    if (w->pid <= 0 || w->fd < 0)
+    if (w->fd < 0)
         return;
     close(w->fd);
     kill(w->pid, SIGKILL); /* it may be at a job */
@@ -63,37 +81,6 @@ static void end_worker(struct job_worker *w)
 }
 
 /* ---- answers -------------------------------------------------------------------- */
-
-static void note_failure(struct job_desk *d, size_t job, const struct vt_err *why)
-{
-    if (job >= d->failed)
-        return;
-    d->failed = job;
-    d->why = *why;
-}
-
-static void take_answer(struct job_desk *d, size_t job, struct vt_buf *answer)
-{
-    struct vt_err err = {0};
-    int rc;
-
-    if (job >= d->failed)
-        return;
-    if (answer->failed || answer->len == 0)
-        rc = vt_nomem(&err);
-    else if (answer->data[0] != VT_OK)
-        rc = vt_fail(&err, (enum vt_code)answer->data[0], "%.*s",
-                     (int)(answer->len - 1), answer->data + 1);
-    else
-        rc = d->j->done(d->j->user, job, answer->data + 1, answer->len - 1, &err);
-    d->n_done += rc == VT_OK;
-    if (rc != VT_OK) {
-        note_failure(d, job, &err);
-    } else if (d->result) {
-        d->result[job] = *answer;
-        *answer = (struct vt_buf){0};
-    }
-}
 
 /* A job that takes its workers with it is at fault itself. */
 static void lose_job(struct job_desk *d, size_t job)
@@ -106,52 +93,17 @@ static void lose_job(struct job_desk *d, size_t job)
     }
     (void)vt_fail(&err, VT_EIO,
                   "trial %zu ended %d processes that ran it: job %zu of %zu", job,
-                  MAX_RUNS, job, d->j->n);
-    note_failure(d, job, &err);
+                  MAX_RUNS, job, d->book.j->n);
+    job_book_fail(&d->book, job, &err);
 }
 
-/* Another rank is done without; a process of ours is replaced. */
-static int lose_worker(struct job_desk *d, uint32_t i, const char *why,
-                       struct vt_err *err)
+/* It is replaced. */
+static int lose_worker(struct job_desk *d, struct job_worker *w, struct vt_err *err)
 {
-    struct job_worker *w = &d->worker[i];
-
     if (w->job != NO_JOB)
         lose_job(d, (size_t)w->job);
-    if (w->pid > 0) {
-        end_worker(w);
-        return start_worker(d, w, err);
-    }
-    close(w->fd);
-    *w = (struct job_worker){.fd = -1, .job = NO_JOB};
-    d->ranks->fd[i] = -1;
-    d->ranks->lost(d->ranks->user, i, why);
-    return VT_OK;
-}
-
-static int take_message(struct job_desk *d, uint32_t i, const struct job_head *h,
-                        struct vt_buf *bytes, struct vt_err *err)
-{
-    struct job_worker *w = &d->worker[i];
-
-    if (h->kind == JOB_LEAVING)
-        return lose_worker(d, i, bytes->data, err);
-    if (h->batch > d->batch)
-        return lose_worker(d, i, "it is ahead of rank 0", err);
-    if (h->batch < d->batch) /* late: a failure ended that batch, or others did it */
-        return jobs_ranks_catch_up(w->fd, h->batch)
-                   ? VT_OK
-                   : lose_worker(d, i, "its connection has ended", err);
-    if (h->kind == JOB_READY && h->index != d->j->n)
-        return lose_worker(d, i, "it has other trials: same files on all machines?",
-                           err);
-    if (h->kind != JOB_READY && (w->job == NO_JOB || h->index != (uint64_t)w->job))
-        return lose_worker(d, i, "it answers what was not asked", err);
-    if (h->kind == JOB_ANSWER)
-        take_answer(d, h->index, bytes);
-    w->job = NO_JOB;
-    w->ready = true;
-    return VT_OK;
+    end_worker(w);
+    return start_worker(d, w, err);
 }
 
 /* Waits until somebody has something to say, or has died. */
@@ -172,13 +124,18 @@ static int hear_workers(struct job_desk *d, struct vt_err *err)
             return vt_fail(err, VT_EIO, "can't wait for workers: %s", strerror(errno));
     }
     for (uint32_t i = 0; i < d->n_workers && rc == VT_OK; i++) {
+        struct job_worker *w = &d->worker[i];
         struct job_head h;
 
         if (d->poll[i].revents == 0)
             continue;
-        rc = job_recv(d->worker[i].fd, &h, &bytes)
-                 ? take_message(d, i, &h, &bytes, err)
-                 : lose_worker(d, i, "its connection has ended", err);
+        if (job_recv(w->fd, &h, &bytes)) {
+            assert(h.index == (uint64_t)w->job);
+            job_book_take(&d->book, h.index, bytes.data, bytes.len);
+            w->job = NO_JOB;
+        } else {
+            rc = lose_worker(d, w, err);
+        }
     }
     vt_buf_free(&bytes);
     return rc;
@@ -191,7 +148,7 @@ static bool next_job(struct job_desk *d, size_t *job)
 {
     if (d->n_again > 0)
         *job = d->again[--d->n_again];
-    else if (d->next < d->j->n && d->failed == SIZE_MAX)
+    else if (d->next < d->book.j->n && d->book.failed == SIZE_MAX)
         *job = d->next++;
     else
         return false;
@@ -200,7 +157,7 @@ static bool next_job(struct job_desk *d, size_t *job)
 
 static void give_job(struct job_desk *d, struct job_worker *w, size_t job)
 {
-    const struct job_head h = {.kind = JOB_GIVEN, .batch = d->batch, .index = job};
+    const struct job_head h = {.kind = JOB_GIVEN, .index = job};
 
     assert(w->job == NO_JOB && d->runs[job] < MAX_RUNS);
     (void)job_send(w->fd, &h, NULL); /* else its end is seen later */
@@ -209,98 +166,102 @@ static void give_job(struct job_desk *d, struct job_worker *w, size_t job)
 }
 
 /* Gives all that can be given. Whether a job is out whose failure would come before the
- * one that is known. *alive: there is a worker. */
-static bool give_jobs(struct job_desk *d, bool *alive)
+ * one that is known. */
+static bool give_jobs(struct job_desk *d)
 {
     bool waiting = false;
     size_t job;
 
-    *alive = false;
     for (uint32_t i = 0; i < d->n_workers; i++) {
         struct job_worker *w = &d->worker[i];
 
-        if (w->fd >= 0 && w->ready && w->job == NO_JOB && next_job(d, &job))
+        if (w->job == NO_JOB && next_job(d, &job))
             give_job(d, w, job);
-        *alive |= w->fd >= 0;
-        waiting |= w->job != NO_JOB && (size_t)w->job < d->failed;
+        waiting |= w->job != NO_JOB && (size_t)w->job < d->book.failed;
     }
     return waiting;
 }
 
 static int work_off(struct job_desk *d, struct vt_err *err)
 {
-    bool alive;
     size_t job;
 
-    while (give_jobs(d, &alive)) {
+    while (give_jobs(d)) {
         int rc = hear_workers(d, err);
 
         if (rc != VT_OK)
             return rc;
     }
-    /* Without workers, and when all are gone. */
-    while (!alive && next_job(d, &job)) {
+    while (d->n_workers == 0 && next_job(d, &job)) {
         struct vt_buf answer = {0};
         int rc = vt_stopped(err);
 
         if (rc != VT_OK)
             return rc;
-
-        job_answer(d->j, job, &answer);
-        take_answer(d, job, &answer);
+        job_answer(d->book.j, job, &answer);
+        job_book_take(&d->book, job, answer.data, answer.len);
         vt_buf_free(&answer);
     }
     return VT_OK;
 }
 
-int job_desk_run(struct job_desk *d, struct vt_err *err)
-{
-    int rc = VT_OK;
-
-    d->failed = SIZE_MAX;
-    d->runs = calloc(d->j->n + 1, sizeof(*d->runs));
-    d->again = calloc(d->j->n + 1, sizeof(*d->again));
-    d->poll = calloc(d->n_workers + 1, sizeof(*d->poll));
-    if (!d->runs || !d->again || !d->poll)
-        rc = vt_nomem(err);
-    for (uint32_t i = 0; i < d->n_workers && rc == VT_OK; i++)
-        if (!d->ranks || i == 0)
-            rc = start_worker(d, &d->worker[i], err);
-    if (rc == VT_OK)
-        rc = work_off(d, err);
-    for (uint32_t i = 0; i < d->n_workers; i++)
-        end_worker(&d->worker[i]);
-    /* Whether this process was told first, or a worker that had the signal too. */
-    if ((rc != VT_OK || d->failed != SIZE_MAX) && vt_stopped(err) != VT_OK)
-        rc =
-            vt_fail(err, VT_EIO, "stopped after %zu of %zu trials", d->n_done, d->j->n);
-    if (rc == VT_OK && d->failed != SIZE_MAX) {
-        rc = (int)d->why.code;
-        if (err)
-            *err = d->why;
-    }
-    free(d->runs);
-    free(d->again);
-    free(d->poll);
-    return rc;
-}
-
-int vt_jobs_run(const struct vt_jobs *j, struct vt_err *err)
+int job_desk_run(const struct vt_jobs *j, struct vt_err *err)
 {
     long cores = j->workers > 0 ? (long)j->workers : sysconf(_SC_NPROCESSORS_ONLN);
     size_t most = cores > 1 ? (size_t)cores : 1;
     uint32_t n = (uint32_t)(most < j->n ? most : j->n);
-    struct job_desk d = {.j = j, .n_workers = n > 1 ? n : 0};
+    struct job_desk d = {.n_workers = n > 1 ? n : 0};
+    int rc = VT_OK;
+
+    job_book_open(&d.book, j);
+    d.worker = calloc(n + (size_t)1, sizeof(*d.worker));
+    d.runs = calloc(j->n + 1, sizeof(*d.runs));
+    d.again = calloc(j->n + 1, sizeof(*d.again));
+    d.poll = calloc(n + (size_t)1, sizeof(*d.poll));
+    if (!d.worker || !d.runs || !d.again || !d.poll) {
+        rc = vt_nomem(err);
+        goto out;
+    }
+    for (uint32_t i = 0; i < d.n_workers; i++)
+        d.worker[i].fd = -1;
+    for (uint32_t i = 0; i < d.n_workers && rc == VT_OK; i++)
+        rc = start_worker(&d, &d.worker[i], err);
+    if (rc == VT_OK)
+        rc = work_off(&d, err);
+    for (uint32_t i = 0; i < d.n_workers; i++)
+        end_worker(&d.worker[i]);
+    rc = job_book_end(&d.book, rc, err);
+out:
+    free(d.worker);
+    free(d.runs);
+    free(d.again);
+    free(d.poll);
+    return rc;
+}
+
+/* ---- elsewhere ------------------------------------------------------------------- */
+
+/* One for a process, as it runs one command. */
+static struct {
+    const struct vt_jobs_elsewhere *who;
+    uint32_t batch; /* which comes next */
+    bool inside;    /* of a batch: jobs inside of jobs stay where they are */
+} elsewhere;
+
+void vt_jobs_elsewhere(const struct vt_jobs_elsewhere *who)
+{
+    memset(&elsewhere, 0, sizeof(elsewhere));
+    elsewhere.who = who;
+}
+
+int vt_jobs_run(const struct vt_jobs *j, struct vt_err *err)
+{
     int rc;
 
-    if (jobs_have_ranks())
-        return jobs_ranks_run(j, err);
-    d.worker = calloc(n + (size_t)1, sizeof(*d.worker));
-    if (!d.worker)
-        return vt_nomem(err);
-    for (uint32_t i = 0; i < n; i++)
-        d.worker[i].fd = -1;
-    rc = job_desk_run(&d, err);
-    free(d.worker);
+    if (!elsewhere.who || elsewhere.inside)
+        return job_desk_run(j, err);
+    elsewhere.inside = true;
+    rc = elsewhere.who->run(elsewhere.who->user, j, elsewhere.batch++, err);
+    elsewhere.inside = false;
     return rc;
 }

@@ -1,5 +1,5 @@
-/* jobs.h - jobs that others run: forks of this process, and other ranks. Each sits
- * behind a socket and has one job at a time. */
+/* jobs.h - jobs that others run: forks of this process, or whoever sits behind a socket
+ * and speaks the same. */
 #ifndef VT_TUNE_JOBS_H
 #define VT_TUNE_JOBS_H
 
@@ -7,14 +7,18 @@
 
 /* ---- messages ------------------------------------------------------------------ */
 
-/* Numbers are as this machine has them: all run the same program. */
+/* Numbers are as this machine has them: all run the same program. python/vtwin/ray.py
+ * has the same numbers. */
 enum job_kind {
-    JOB_READY,  /* of another rank: it has come to this batch; index: its number of jobs
-                 */
-    JOB_GIVEN,  /* to whoever runs it */
-    JOB_ANSWER, /* what came of it */
-    JOB_RESULTS, /* to other ranks: those of a whole batch; then the next one begins */
-    JOB_LEAVING, /* of another rank: it ends; why */
+    JOB_COMMAND, /* to a driver or worker, first: the words of the command line */
+    JOB_INPUTS,  /* to a driver: the files that the command has read, by now */
+    JOB_GIVEN,   /* to whoever runs it; its bytes: how many jobs the batch has */
+    JOB_ANSWER,  /* what came of it */
+    JOB_RESULTS, /* to a worker: those of a whole batch; then the next one begins */
+    JOB_COST,    /* of a driver, before an answer: nanoseconds, and where */
+    JOB_HELLO,   /* of a driver, first: it is ready; in words */
+    JOB_FAILED,  /* of a driver: it can't go on; a code in one byte, and why */
+    JOB_SHARD,   /* in a file of answers: index, of how many (batch), and of what */
 };
 struct job_head {
     uint32_t kind, batch;
@@ -30,46 +34,27 @@ void job_answer(const struct vt_jobs *j, size_t i, struct vt_buf *answer);
 /* The same for a job that came, and sends the answer. */
 bool job_serve(int fd, const struct vt_jobs *j, const struct job_head *h);
 
-/* ---- handing out --------------------------------------------------------------- */
+/* ---- what came of a batch -------------------------------------------------------- */
 
-enum { NO_JOB = -1 };
-
-struct job_worker {
-    int fd;  /* -1: it is gone */
-    int pid; /* 0: another rank */
-    bool ready;
-    int64_t job; /* that it has, or NO_JOB */
-};
-
-/* One batch. Jobs go out in order, so when one fails all before it are out or done: the
- * first failure by number is known once those have come back, and it is the same
- * however many workers there are. Set the first part, zero the rest. */
-struct job_desk {
+/* Jobs go out in order, so when one fails all before it are out or done: the first
+ * failure by number is known once those have come back, and it is the same however many
+ * workers there are. */
+struct job_book {
     const struct vt_jobs *j;
-    const struct vt_ranks *ranks; /* NULL: all workers are processes of ours */
-    struct job_worker *worker;
-    uint32_t n_workers;
-    uint32_t batch;
-    struct vt_buf *result; /* of each job, to be kept; NULL: not asked for */
-
-    size_t next;   /* first job that was never given */
     size_t n_done; /* jobs with a result */
-    uint8_t *runs; /* of each job */
-    size_t *again; /* jobs whose worker died */
-    size_t n_again;
-    struct pollfd *poll; /* one for each worker */
-    size_t failed;       /* the first job that did, SIZE_MAX: none */
+    size_t failed; /* the first job that did, SIZE_MAX: none */
     struct vt_err why;
 };
-/* Runs all jobs, and does itself what nobody is left to do. Ends workers of ours. */
-int job_desk_run(struct job_desk *d, struct vt_err *err) VT_MUST_CHECK;
+void job_book_open(struct job_book *k, const struct vt_jobs *j);
+void job_book_fail(struct job_book *k, size_t job, const struct vt_err *why);
+/* An answer came: it is handed on, or is a failure. */
+void job_book_take(struct job_book *k, size_t job, const char *answer, size_t len);
+/* The outcome; rc: of waiting for all this. */
+int job_book_end(const struct job_book *k, int rc, struct vt_err *err) VT_MUST_CHECK;
 
-/* ---- ranks --------------------------------------------------------------------- */
+/* ---- handing out --------------------------------------------------------------- */
 
-/* Whoever runs a job has no ranks: jobs inside of jobs stay there. */
-bool jobs_have_ranks(void);
-int jobs_ranks_run(const struct vt_jobs *j, struct vt_err *err) VT_MUST_CHECK;
-/* Rank 0: another rank is at an earlier batch, and gets its results. */
-bool jobs_ranks_catch_up(int fd, uint32_t batch);
+/* Runs all jobs by forks of this process, whoever else there is. */
+int job_desk_run(const struct vt_jobs *j, struct vt_err *err) VT_MUST_CHECK;
 
 #endif
