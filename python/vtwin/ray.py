@@ -14,6 +14,7 @@ import logging
 import os
 import queue
 import shutil
+import stat
 import socket
 import struct
 import subprocess
@@ -122,10 +123,8 @@ class Worker:
 def unpack(run):
     """Puts program and files below a directory of this node, once for all of its processes."""
     root = os.path.join(tempfile.gettempdir(), f"vtwin-{os.getuid()}-{run.key}")
-    if os.path.exists(root):
-        return root
-    # Nobody may put one of these there before us: names cannot be guessed, and a rename to
-    # what somebody has made fails.
+    if os.path.lexists(root):
+        return checked(root)
     fresh = tempfile.mkdtemp(prefix="vtwin-new-")
     put(os.path.join(fresh, "program"), run.program, 0o700)
     os.makedirs(os.path.join(fresh, "files") + run.cwd, exist_ok=True)
@@ -135,8 +134,14 @@ def unpack(run):
         os.rename(fresh, root)
     except OSError:  # another process of this node was faster
         shutil.rmtree(fresh, ignore_errors=True)
-        if os.stat(root).st_uid != os.getuid():
-            raise
+    return checked(root)
+
+
+def checked(root):
+    """Who can guess the name may have put something there before us."""
+    found = os.lstat(root)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+        raise PermissionError(f"{root} is somebody else's")
     return root
 
 
