@@ -14,8 +14,8 @@ import logging
 import os
 import queue
 import shutil
-import stat
 import socket
+import stat
 import struct
 import subprocess
 import sys

@@ -64,6 +64,7 @@ static const struct row {
     {"get_weight_version", "", NULL, 0, false, "[null,\"default\"]"},
     {"set_weight_version", "s", "v2", 0, false, "[null,null]"},
     {"get_weight_version", "", NULL, 0, false, "[null,\"v2\"]"},
+    {"compute_weight_checksums", "", NULL, 0, false, "[null,[{},{}]]"},
     /* What makes no sense fails or does nothing; the engine goes on. */
     {"no_such_method", "", NULL, 0, false, "failed"},
     {"", "", NULL, 0, false, "failed"},

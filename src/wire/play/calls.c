@@ -346,6 +346,17 @@ static int do_get_weight_version(struct call *u)
     return VT_OK;
 }
 
+/* A twin has no weights: each worker has a sum of none. */
+static int do_weight_checksums(struct call *u)
+{
+    uint32_t n = u->k->p->c->tensor_parallel_size;
+
+    mp_put_array(u->result, n);
+    while (n-- > 0)
+        mp_put_map(u->result, 0);
+    return VT_OK;
+}
+
 /* ---- the table -------------------------------------------------------- */
 
 /* To add one: write a function, add a row. */
@@ -372,6 +383,7 @@ static const struct {
     {"collective_rpc", do_collective_rpc},
     {"set_weight_version", do_set_weight_version},
     {"get_weight_version", do_get_weight_version},
+    {"compute_weight_checksums", do_weight_checksums},
 };
 
 static int answer_failure(struct call *u)
