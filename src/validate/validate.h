@@ -61,6 +61,9 @@ struct vt_shared_prefix { /* of profile.yaml; as inference-perf names them */
     bool stated;          /* the three lengths are */
     uint32_t question_len, system_prompt_len, output_len;
     uint32_t num_unique_system_prompts, num_users_per_system_prompt;
+    /* What the generator made of it, by its own report: so many prompts in all, asked
+     * over and over. 0: not told, every question is new. */
+    uint32_t num_groups, num_prompts_per_group;
     bool enable_multi_turn_chat;
 };
 

@@ -70,6 +70,25 @@ static void only_safe_ones_unless_asked(void **state)
     vt_experiments_free(&x);
 }
 
+/* inference-perf once made other groups than it was told to, and says which. */
+static void the_generators_report_tells_its_groups(void **state)
+{
+    struct vt_experiments x;
+
+    (void)state;
+    truth_experiment("1-a-general", "results");
+    load(&x, &plain);
+    assert_int_equal(x.e[0].prefix.num_groups, 0);
+    vt_experiments_free(&x);
+    truth_put("1-a-general/results/config.yaml",
+              "data:\n  type: shared_prefix\n  shared_prefix: {num_groups: 10, "
+              "num_prompts_per_group: 7}\n");
+    load(&x, &plain);
+    assert_int_equal(x.e[0].prefix.num_groups, 10);
+    assert_int_equal(x.e[0].prefix.num_prompts_per_group, 7);
+    vt_experiments_free(&x);
+}
+
 static void ambiguous_ids_are_refused(void **state)
 {
     struct vt_experiments x;
@@ -348,6 +367,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(manifest_names_experiments_in_order),
         TEST(only_safe_ones_unless_asked),
+        TEST(the_generators_report_tells_its_groups),
         TEST(ambiguous_ids_are_refused),
         TEST(bad_entries_and_directories_are_skipped),
         TEST(a_broken_manifest_is_an_error),

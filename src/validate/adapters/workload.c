@@ -57,11 +57,15 @@ int adapter_work_segment(struct adapter_work *work, uint64_t content, uint32_t t
 
 /* ---- as planned ----------------------------------------------------- */
 
-/* The k-th request: groups take turns, every question is new. */
+/* The k-th request: groups take turns, and every question is new unless the generator
+ * says how many it had. */
 static int add_planned(struct adapter_work *w, const struct vt_shared_prefix *p,
                        vt_ns at, uint32_t stage, struct vt_err *err)
 {
-    uint64_t k = w->w.n, group = k % p->num_unique_system_prompts;
+    uint64_t all = (uint64_t)p->num_groups * p->num_prompts_per_group;
+    uint64_t k = all > 0 ? w->w.n % all : w->w.n;
+    uint64_t group =
+        k % (p->num_groups > 0 ? p->num_groups : p->num_unique_system_prompts);
     int rc = adapter_work_add(w, at, p->system_prompt_len + p->question_len,
                               p->output_len, stage, err);
 

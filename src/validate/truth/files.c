@@ -54,6 +54,8 @@ static int read_prefix(struct vt_shared_prefix *p, const struct vt_node *data,
         {"output_len", 1, &p->output_len},
         {"num_unique_system_prompts", 1, &p->num_unique_system_prompts},
         {"num_users_per_system_prompt", 1, &p->num_users_per_system_prompt},
+        {"num_groups", 1, &p->num_groups},
+        {"num_prompts_per_group", 1, &p->num_prompts_per_group},
     };
     int rc = VT_OK;
 
@@ -66,6 +68,8 @@ static int read_prefix(struct vt_shared_prefix *p, const struct vt_node *data,
     if (rc == VT_OK)
         rc = vt_get_bool(map, "enable_multi_turn_chat", VT_OPTIONAL,
                          &p->enable_multi_turn_chat, err);
+    if (p->num_groups > 0 && p->num_prompts_per_group == 0)
+        p->num_prompts_per_group = 1;
     p->stated = vt_get(map, "question_len") && vt_get(map, "system_prompt_len") &&
                 vt_get(map, "output_len") && p->question_len + p->system_prompt_len > 0;
     return rc;
@@ -103,6 +107,23 @@ int truth_read_profile(struct vt_experiment *e, const struct vt_node *root,
     for (uint32_t i = 0; i < stages->n && rc == VT_OK; i++)
         rc = read_stage(e, &stages->u.item[i], err);
     return rc == VT_OK ? read_prefix(&e->prefix, vt_get(root, "data"), err) : rc;
+}
+
+/* The generator's own report of its settings, as it resolved them. */
+int truth_read_groups(struct vt_experiment *e, const struct vt_node *root,
+                      struct vt_err *err)
+{
+    const struct vt_node *map = vt_get(vt_get(root, "data"), "shared_prefix");
+    int rc;
+
+    if (!map || map->kind != VT_MAP || !vt_get(map, "num_groups"))
+        return VT_OK;
+    e->prefix.num_prompts_per_group = 1;
+    rc = vt_get_u32(map, "num_groups", VT_REQUIRED, 1, 1u << 30, &e->prefix.num_groups,
+                    err);
+    return rc ? rc
+              : vt_get_u32(map, "num_prompts_per_group", VT_OPTIONAL, 1, 1u << 30,
+                           &e->prefix.num_prompts_per_group, err);
 }
 
 /* ---- lifecycle reports ------------------------------------------------------ */

@@ -204,6 +204,8 @@ int vt_experiment_load(struct vt_experiment *e, const char *folder,
     }
     if ((rc = with_tree(e, e->folder, "exp-config.yaml", truth_read_config, err)) ||
         (rc = with_tree(e, e->folder, "profile.yaml", truth_read_profile, err)) ||
+        (has_file(e, perf, "config.yaml") &&
+         (rc = with_tree(e, perf, "config.yaml", truth_read_groups, err))) ||
         (rc = with_lines(e, "vllm.log", truth_read_log, err)) ||
         (has_file(e, e->folder, "kv_events.jsonl") &&
          (rc = with_lines(e, "kv_events.jsonl", truth_read_kv_events, err))) ||

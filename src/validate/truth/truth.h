@@ -27,7 +27,7 @@ truth_lines_reader truth_read_log, truth_read_kv_events;
 
 typedef int truth_tree_reader(struct vt_experiment *e, const struct vt_node *root,
                               struct vt_err *err);
-truth_tree_reader truth_read_config, truth_read_profile;
+truth_tree_reader truth_read_config, truth_read_profile, truth_read_groups;
 /* One lifecycle report. */
 int truth_read_metrics(struct vt_stage_metrics *m, const struct vt_node *root,
                        struct vt_err *err) VT_MUST_CHECK;
