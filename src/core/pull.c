@@ -132,7 +132,8 @@ int pulls_until(struct pulls *p, vt_ns at, uint32_t *n, struct vt_err *err)
 void pulls_told(struct pulls *p, uint32_t n)
 {
     p->n_done -= n;
-    memmove(p->done, p->done + n, p->n_done * sizeof(*p->done));
+    if (n > 0)
+        memmove(p->done, p->done + n, p->n_done * sizeof(*p->done));
 }
 
 vt_ns pulls_due(const struct pulls *p)
@@ -219,7 +220,8 @@ int leases_until(struct leases *l, vt_ns at, uint32_t *n, struct vt_err *err)
 void leases_told(struct leases *l, uint32_t n)
 {
     l->n_over -= n;
-    memmove(l->over, l->over + n, l->n_over * sizeof(*l->over));
+    if (n > 0)
+        memmove(l->over, l->over + n, l->n_over * sizeof(*l->over));
 }
 
 vt_ns leases_due(const struct leases *l)

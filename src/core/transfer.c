@@ -227,7 +227,8 @@ int transfers_until(struct transfers *t, vt_ns at, uint32_t *n, struct vt_err *e
 void transfers_told(struct transfers *t, uint32_t n)
 {
     t->n_done -= n;
-    memmove(t->done, t->done + n, t->n_done * sizeof(*t->done));
+    if (n > 0)
+        memmove(t->done, t->done + n, t->n_done * sizeof(*t->done));
 }
 
 vt_ns transfers_due(const struct transfers *t)

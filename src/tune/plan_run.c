@@ -93,6 +93,8 @@ static int run_rows(struct plan_trials *u, uint32_t workers, struct vt_err *err)
 
         rc = trial_preload(&t, u->p->seeds, err);
     }
+    if (rc != VT_OK && vt_stopped(NULL) != VT_OK)
+        return vt_fail(err, VT_EIO, "stopped after 0 of %zu trials", jobs.n);
     if (rc == VT_OK)
         rc = vt_jobs_run(&jobs, err);
     /* The highest rate below which all keep the limits in the mean of their seeds. */
