@@ -176,6 +176,8 @@ static int work(const struct opt_args *a, struct vt_err *err)
 static const char *const worker_examples[] = {
     "./run worker --shards 2 --index 0 --out shares -- tune --num-prompts 50 --search "
     "smart",
+    "./run worker --shards 2 --index 1 --out shares -- tune --num-prompts 50 --search "
+    "smart",
     NULL,
 };
 
