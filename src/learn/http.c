@@ -215,23 +215,44 @@ static bool is_stopped(void *user)
            (h->config.stopped && h->config.stopped(h->config.user));
 }
 
+/* A seed for each load: nothing of one may be cached for the next. */
+static struct vt_load_data new_data(struct vt_learn_http *h)
+{
+    return (struct vt_load_data){.token_ids = true,
+                                 .seed = vt_hash2(h->seed, ++h->loads),
+                                 .id_range = {h->ids_below / 8, h->ids_below}};
+}
+
+/* *r is the caller's to free whatever happens. */
+static int send_load(struct vt_learn_http *h, const struct vt_load_plan *plan,
+                     uint32_t concurrency, vt_ns most, struct vt_load_records *r,
+                     struct vt_err *err)
+{
+    struct vt_load_config c = h->config;
+
+    c.max_concurrency = concurrency;
+    c.tick_ns = h->looks ? POOL_LOOK : 0;
+    c.progress = watch;
+    c.stopped = is_stopped;
+    c.user = h;
+    h->failed = 0;
+    h->until = vt_wall_ns() + most;
+    return vt_load_run(r, plan, NULL, &c, err);
+}
+
 static int http_measure(void *user, const struct vt_learn_ask *ask,
                         struct vt_learn_done *done, struct vt_err *err)
 {
     struct vt_learn_http *h = user;
     const struct vt_workload *load = ask->load;
     bool closed = load->arrivals == VT_ARRIVALS_CLOSED;
-    /* A seed for each load: nothing of one may be cached for the next. */
-    struct vt_load_data data = {.token_ids = true,
-                                .seed = vt_hash2(h->seed, ++h->loads),
-                                .id_range = {h->ids_below / 8, h->ids_below}};
+    struct vt_load_data data = new_data(h);
     struct vt_load_origin origin = {.model = ask->engine->model,
                                     .name = ask->engine->workload_name,
                                     .workload = load,
                                     .engine = ask->engine,
                                     .max_concurrency = load->concurrency,
                                     .rate = closed ? INFINITY : 1};
-    struct vt_load_config c = h->config;
     struct vt_load_records r = {0};
     struct vt_load_plan plan = {0};
     struct told_counters before;
@@ -241,15 +262,10 @@ static int http_measure(void *user, const struct vt_learn_ask *ask,
     if ((rc = vt_load_plan_of(&plan, &data, load, err)) != VT_OK)
         return rc;
     origin.plan = &plan;
-    c.max_concurrency = load->concurrency;
-    c.progress = watch;
-    c.stopped = is_stopped;
-    c.user = h;
     h->watched = ask->watch ? done : NULL;
-    h->failed = 0;
     look(h, &before);
-    h->until = vt_wall_ns() + (vt_ns)(1e9 * ask->most_s);
-    if ((rc = vt_load_run(&r, &plan, NULL, &c, err)))
+    if ((rc = send_load(h, &plan, load->concurrency, (vt_ns)(1e9 * ask->most_s), &r,
+                        err)))
         goto out;
     done->sent = r.n;
     note_failures(&r, done);
@@ -293,14 +309,11 @@ static int plan_stream(struct vt_load_plan *plan, const struct vt_load_data *dat
  * alone fills it block by block. */
 static int find_pool(struct vt_learn_http *h, struct vt_meta *m, struct vt_err *err)
 {
-    struct vt_load_data data = {.token_ids = true,
-                                .seed = vt_hash2(h->seed, ++h->loads),
-                                .id_range = {h->ids_below / 8, h->ids_below}};
+    struct vt_load_data data = new_data(h);
     uint32_t room = m->max_model_len > 0 ? m->max_model_len : 2048;
     struct vt_learn_looks looks = {.prompt =
                                        room / 4 < POOL_PROMPT ? room / 4 : POOL_PROMPT};
     struct vt_learn_done seen = {0};
-    struct vt_load_config c = h->config;
     struct vt_load_records r = {0};
     struct vt_load_plan plan = {0};
     struct told_counters t;
@@ -308,15 +321,9 @@ static int find_pool(struct vt_learn_http *h, struct vt_meta *m, struct vt_err *
                          room / 2 < POOL_OUTPUT ? room / 2 : POOL_OUTPUT, err);
 
     if (rc == VT_OK) {
-        c.max_concurrency = 1;
-        c.tick_ns = POOL_LOOK;
-        c.progress = watch;
-        c.stopped = is_stopped;
-        c.user = h;
         h->watched = &seen;
         h->looks = &looks;
-        h->until = vt_wall_ns() + POOL_TIME;
-        rc = vt_load_run(&r, &plan, NULL, &c, err);
+        rc = send_load(h, &plan, 1, POOL_TIME, &r, err);
         h->watched = NULL;
         h->looks = NULL;
     }

@@ -10,18 +10,9 @@
 
 #include "core/offload/tracker.h"
 #include "core/transfer.h"
+#include "toy_model.h"
 
 enum { BS = 16 };
-
-/* A prompt token costs 1 us, a step 100 us. */
-static void toy_step(const struct vt_latency *m, const struct vt_step_shape *s,
-                     struct vt_step_cost *cost)
-{
-    (void)m;
-    cost->gpu_us = 100 + s->plan->prefill_tokens;
-}
-static const struct vt_latency_ops toy_ops = {.name = "toy", .step = toy_step};
-static const struct vt_latency toy = {.ops = &toy_ops};
 
 /* A GPU of 12 usable blocks, and a host for many; a block takes 10 us each way. */
 static struct vt_engine_config tiered(bool async)

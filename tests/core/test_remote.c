@@ -9,18 +9,9 @@
 #include <cmocka.h>
 
 #include "core/pull.h"
+#include "toy_model.h"
 
 enum { BS = 16, PROMPT = 10 * BS, TAG = 7 };
-
-/* A prompt token costs 1 us, a step 100 us. */
-static void toy_step(const struct vt_latency *m, const struct vt_step_shape *s,
-                     struct vt_step_cost *cost)
-{
-    (void)m;
-    cost->gpu_us = 100 + s->plan->prefill_tokens;
-}
-static const struct vt_latency_ops toy_ops = {.name = "toy", .step = toy_step};
-static const struct vt_latency toy = {.ops = &toy_ops};
 
 /* A block takes 10 us, and a pull 5 before that. */
 static struct vt_engine *open_engine(bool async, uint32_t vllm)
