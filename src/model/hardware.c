@@ -314,6 +314,14 @@ int vt_gpu_find(struct vt_gpu *g, const char *name, const char *hw_file,
 
 /* ---- limits ------------------------------------------------------------- */
 
+double vt_gpu_graph_limit(const struct vt_gpu *g, uint32_t vllm)
+{
+    enum { LARGE_GRAPHS = 28 };
+
+    return g->capability / 10 == 10 && vllm >= LARGE_GRAPHS ? 2 * VT_STEP_GRAPH_LIMIT
+                                                            : VT_STEP_GRAPH_LIMIT;
+}
+
 /* From 0.28 on larger GPUs have a larger budget. vLLM knows A100s by their name. */
 void vt_gpu_limits(const struct vt_gpu *g, struct vt_engine_config *c)
 {

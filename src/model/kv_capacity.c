@@ -24,7 +24,6 @@
 #define SAMPLER_COPIES    4      /* of the logits in float32, beside one in 16 bits */
 #define GRAPH_LAYER_MIB   0.198  /* one CUDA graph's memory for each layer */
 #define RESERVE_LAYER_MIB 0.1216 /* the same as vLLM estimates it beforehand */
-#define LARGEST_GRAPH     512
 
 void vt_kv_query_init(struct vt_kv_query *q)
 {
@@ -76,10 +75,11 @@ static double graphs_gib(const struct vt_kv_query *q, double layer_mib)
 {
     const struct vt_graphs *g = q->graphs;
     uint32_t seqs = q->engine.max_num_seqs, n;
-    uint32_t mixed = g && g->n > 0              ? UINT32_MAX
-                     : g && g->most > 0         ? g->most
-                     : seqs < LARGEST_GRAPH / 2 ? 2 * seqs
-                                                : LARGEST_GRAPH;
+    uint32_t largest = (uint32_t)vt_gpu_graph_limit(q->gpu, q->engine.vllm);
+    uint32_t mixed = g && g->n > 0        ? UINT32_MAX
+                     : g && g->most > 0   ? g->most
+                     : seqs < largest / 2 ? 2 * seqs
+                                          : largest;
 
     if (mixed > q->engine.max_num_batched_tokens)
         mixed = q->engine.max_num_batched_tokens;
@@ -102,7 +102,9 @@ static double draft_bytes(const struct vt_arch *a, uint32_t tp)
 static double stage_bytes(const struct vt_kv_query *q)
 {
     const struct vt_arch *a = q->kv.arch;
-    double all = vt_arch_weight_bytes(a, q->kv.tp), element = vt_arch_plain_bytes(a);
+    double experts = vt_arch_expert_bytes(a) * vt_arch_elements(a, q->kv.tp).experts;
+    double all = vt_arch_weight_bytes(a, q->kv.tp) - experts * (1 - 1.0 / q->dp);
+    double element = vt_arch_plain_bytes(a);
     double one = 1.0 * a->vocab * a->hidden * element / q->kv.tp;
 
     if (q->kv.pp < 2)
@@ -132,7 +134,9 @@ static void vllm_memory(const struct vt_kv_query *q, struct vt_kv_capacity *c)
     c->budget = c->total * q->gpu_memory_utilization;
     c->weights = loaded_gib(q);
     c->activations = activations_gib(q);
-    c->context = CONTEXT_GIB + (q->kv.tp > 1 ? PEERS_GIB : 0);
+    c->context =
+        CONTEXT_GIB +
+        (q->kv.tp > 1 || (q->dp > 1 && q->kv.arch->experts > 0) ? PEERS_GIB : 0);
     if (q->kv.arch->experts > 0)
         c->graphs = graphs_gib(q, RESERVE_LAYER_MIB);
     else

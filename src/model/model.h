@@ -222,6 +222,9 @@ int vt_graphs_settle(struct vt_graphs *g, struct vt_err *err) VT_MUST_CHECK;
 uint32_t vt_graphs_up_to(const struct vt_graphs *g, uint32_t tokens);
 /* Tokens of the largest CUDA graph that vLLM would make if nothing else limits it. */
 double vt_arch_graph_limit(const struct vt_arch *a);
+struct vt_gpu;
+/* Tokens of the largest graph that vLLM makes on it, unless it is told otherwise. */
+double vt_gpu_graph_limit(const struct vt_gpu *gpu, uint32_t vllm);
 /* An EAGLE-3 head for it: one dense layer and a small vocabulary, not quantised. */
 struct vt_arch vt_arch_eagle3(const struct vt_arch *a);
 /* The same layers in the same number formats: what is measured of one holds for the
@@ -344,7 +347,7 @@ int vt_offload_settle(struct vt_engine_config *c, const struct vt_gpu *gpu,
 struct vt_kv_query {
     struct vt_kv_wish kv;
     const struct vt_gpu *gpu;
-    uint32_t dp;
+    uint32_t dp; /* ranks that share a mixture's experts out */
     double gpu_memory_utilization;
     const struct vt_graphs *graphs; /* NULL: as vLLM decides */
     double sampler_bytes;           /* for each logit while sampling; 0: as vLLM 0.26 */
@@ -639,13 +642,20 @@ struct vt_estimate_query {
     const struct vt_arch *draft; /* NULL: none, or drafts without a model */
     uint32_t drafts;             /* passes of it in a step */
     const struct vt_gpu *gpu;
-    uint32_t tp, pp, dp;            /* 0: 1 */
-    bool expert_parallel;           /* experts are shared out over all tp x dp GPUs */
+    uint32_t tp, pp, dp; /* 0: 1 */
+    /* A mixture's experts are shared out over all tp x dp GPUs: whole ones, or a part
+     * of each. */
+    bool expert_parallel;
     const struct vt_graphs *graphs; /* NULL: as vLLM decides */
-    uint32_t budget;   /* tokens of a step: no larger graph is made; 0: any */
-    double kv_bytes;   /* of an element; 0: as the model's file wants it */
-    double host_speed; /* of the hosts that the law was learned on; 0: 1 */
+    uint32_t budget;      /* tokens of a step: no larger graph is made; 0: any */
+    uint32_t most_decode; /* tokens, of requests that decode; 0: not known */
+    uint32_t vllm;        /* as vt_engine_config's; 0: not known */
+    double kv_bytes;      /* of an element; 0: as the model's file wants it */
+    double host_speed;    /* of the hosts that the law was learned on; 0: 1 */
 };
+
+/* Ranks that share a mixture's experts out; 1: there is nothing to share. */
+uint32_t vt_estimate_ranks(const struct vt_estimate_query *q);
 
 /* The step model that the law gives. reach: the GPU's. */
 void vt_law_params(const struct vt_law *law, const struct vt_gpu_reach *reach,

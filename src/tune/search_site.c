@@ -26,6 +26,14 @@ static double element_of(const struct vt_site *site, const struct vt_setting *s)
     return s->kv_bytes > 0 ? s->kv_bytes : site->kv.element_bytes;
 }
 
+/* Of a setting, or of the fleet that the caller has. */
+static uint32_t ranks_of(const struct vt_site *site, const struct vt_setting *s)
+{
+    if (s->dp > 1)
+        return s->dp;
+    return site->estimate && site->estimate->dp > 1 ? site->estimate->dp : 1;
+}
+
 static void query_pool(struct vt_kv_query *q, const struct vt_deployment *d,
                        const struct vt_site *site, const struct vt_setting *s)
 {
@@ -35,6 +43,7 @@ static void query_pool(struct vt_kv_query *q, const struct vt_deployment *d,
     q->kv.tp = s->tp;
     q->kv.element_bytes = element_of(site, s);
     q->gpu = site->kv.arch ? site->gpu : NULL;
+    q->dp = ranks_of(site, s);
     q->gpu_memory_utilization = s->gpu_memory_utilization;
     q->sampler_bytes = site->sampler_bytes;
     q->graphs = site->estimate ? site->estimate->graphs : NULL;
@@ -89,10 +98,11 @@ static struct vt_estimate_query query_of(const struct vt_site *site,
         q = *site->estimate;
     q.tp = s->tp;
     q.budget = s->max_num_batched_tokens;
+    q.most_decode = s->max_num_seqs * (1 + s->spec_tokens);
+    q.vllm = site->engine.vllm;
     if (s->kv_bytes > 0)
         q.kv_bytes = s->kv_bytes;
-    if (s->dp > 1) /* or the caller has a fleet of its own */
-        q.dp = s->dp;
+    q.dp = ranks_of(site, s);
     return q;
 }
 

@@ -43,6 +43,8 @@ good simulate --num-speculative-tokens 3 --speculative-acceptance 0.8,0.6,0.5 \
 mixture=(--profile qwen3-30b-a3b-h200 --data-parallel-size 2)
 good simulate "${mixture[@]}" --instances 2 --routing vllm-dp
 grep -q '^ranks        2 in lockstep$' out || fail "a mixture's ranks are not in lockstep"
+grep -q '^basis        transferred from qwen3-30b-a3b-h200;' out || fail "measured of one engine"
+grep -q '^outside      experts shared by 2 ranks' out || fail "nothing is said of shared experts"
 grep -Eq '^waves        [0-9]+; [0-9]+ passes, [0-9]+ dummy steps; [0-9.]+ % of' out ||
     fail "nothing told of waves"
 [ "$(grep -c '^ *[0-9]* *all ' out)" -eq 4 ] || fail "not two deployments of two"
@@ -59,7 +61,11 @@ good simulate "${mixture[@]}" --json --vllm-version 0.32 --dp-sync-interval 3
 ! cmp -s out a.out || fail "--dp-sync-interval changes nothing"
 bad "dp-sync-interval came with vLLM 0.30, but this is 0.29" simulate "${mixture[@]}" \
     --vllm-version 0.29 --dp-sync-interval 3
+good simulate --no-async-scheduling --num-speculative-tokens 2 --speculative-acceptance 0.8,0.6
+grep -q '^outside      synchronous scheduling: it was measured with asynchronous$' out || fail "async"
+grep -q '^outside      drafts of 2 tokens: it was measured without any$' out || fail "drafts"
 good simulate --data-parallel-size 2
+grep -q '^basis        measured;' out || fail "independent engines are as measured"
 grep -q '^ranks        2 independent of each other$' out || fail "dense ranks in lockstep"
 good simulate --data-parallel-size 2 --latency linear:base=1000
 grep -q 'ranks .* independent of each other: the model is not known' out || fail "unknown model"

@@ -231,6 +231,7 @@ static const struct unmeasured {
     {"meta-llama/Llama-3.1-70B", 1, 4, 0, false, false},
     {"Qwen/Qwen3-30B-A3B", 1, 2, 0, false, false},
     {"Qwen/Qwen3-30B-A3B", 1, 0, 4, true, false},
+    {"Qwen/Qwen3-30B-A3B", 2, 0, 2, false, false},
     {"deepseek-ai/DeepSeek-V3", 1, 0, 16, true, false},
     {"deepseek-ai/DeepSeek-V3", 8, 0, 0, true, false},
     {"meta-llama/Llama-3.1-8B", 1, 0, 0, false, true},
@@ -280,6 +281,32 @@ static void unmeasured_engines_are_monotone(void **state)
         for (uint32_t n = 64; n <= 16384; n *= 2)
             assert_true(step_us(&e, (struct load){4, 1000, n}) <
                         step_us(&e, (struct load){4, 1000, 2 * n}));
+    }
+}
+
+/* vLLM 0.28 makes them up to 1024 tokens on a B200, for as many as can decode. */
+static void large_graphs_are_made_where_vllm_makes_them(void **state)
+{
+    static const struct {
+        const char *gpu;
+        uint32_t vllm, most_decode;
+        double limit;
+    } row[] = {
+        {"B200", 26, 1024, 512}, {"B200", 28, 1024, 1024},
+        {"GB300", 32, 400, 800}, {"B200", 32, 128, 512},
+        {"H200", 32, 1024, 512}, {"RTX-PRO-6000", 32, 1024, 512},
+    };
+    struct vt_arch a = arch_of("meta-llama/Llama-3.1-8B");
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(row); i++) {
+        struct vt_gpu g = gpu_of(row[i].gpu);
+        struct vt_estimate_query q = {.arch = &a,
+                                      .gpu = &g,
+                                      .vllm = row[i].vllm,
+                                      .most_decode = row[i].most_decode};
+
+        assert_float_equal(estimate(&q).params.graph_limit, row[i].limit, 0.5);
     }
 }
 
@@ -730,6 +757,7 @@ int main(void)
         cmocka_unit_test(more_work_takes_more_time),
         cmocka_unit_test(unmeasured_engines_are_monotone),
         cmocka_unit_test(a_step_without_graphs_is_not_launched_sooner),
+        cmocka_unit_test(large_graphs_are_made_where_vllm_makes_them),
         cmocka_unit_test(smaller_elements_are_read_sooner),
         cmocka_unit_test(sparse_attention_reads_what_its_indexer_chose),
         cmocka_unit_test(states_cost_by_requests_and_bytes_and_not_by_context),

@@ -176,6 +176,28 @@ static void blis_counts_a_mixtures_ranks_together(void **state)
     assert_int_equal(blocks(&q), 2 * 48956);
 }
 
+/* Whole ones or a part of each: a rank holds its share, and has room for more. */
+static void a_mixtures_ranks_share_its_experts_out(void **state)
+{
+    struct vt_kv_capacity one, eight;
+    struct vt_kv_query q;
+    struct vt_arch a;
+    struct vt_gpu g;
+    struct vt_err err = {0};
+
+    (void)state;
+    ask("deepseek-ai/DeepSeek-V3", "H200", &a, &g, &q);
+    assert_int_equal(vt_kv_capacity(&q, &one, &err), VT_EINPUT);
+    q.dp = 8;
+    assert_int_equal(vt_kv_capacity(&q, &eight, &err), VT_OK);
+    assert_true(eight.weights > vt_arch_weight_bytes(&a, 1) / 0x1p30 / 8);
+    ask("meta-llama/Llama-3.1-8B", "H200", &a, &g, &q);
+    assert_int_equal(vt_kv_capacity(&q, &one, &err), VT_OK);
+    q.dp = 8;
+    assert_int_equal(vt_kv_capacity(&q, &eight, &err), VT_OK);
+    assert_int_equal(eight.tokens, one.tokens);
+}
+
 /* ---- GPUs ------------------------------------------------------------- */
 
 static struct gpu_row {
@@ -286,6 +308,7 @@ int main(void)
         cmocka_unit_test(a_model_that_does_not_fit_is_refused_with_the_reason),
         cmocka_unit_test(limits_are_those_that_vllm_takes_on_it),
         cmocka_unit_test(blis_counts_a_mixtures_ranks_together),
+        cmocka_unit_test(a_mixtures_ranks_share_its_experts_out),
         cmocka_unit_test(a_file_adds_and_overrides_gpus),
     };
 

@@ -522,6 +522,12 @@ static bool keeps_pool(const struct engine_job *j, const struct opt_args *a,
     return !j->asked && !o->gpu && !(j->inline_model && j->has_sizes);
 }
 
+/* Ranks of a mixture hold a part of its experts each, which leaves room for more. */
+static bool shares_experts(const struct engine_job *j, const struct engine_options *o)
+{
+    return o->dp > 1 && j->has_sizes && !j->inline_model && j->arch.experts > 0;
+}
+
 /* Nobody states what a draft's pass takes: an EAGLE-3 head's, unless the profile was
  * measured with drafts, whose passes are in its times. */
 static int time_drafts(struct engine_job *j, const struct opt_args *a,
@@ -571,7 +577,9 @@ static int size_engine(struct engine_job *j, const struct opt_args *a,
     if (j->inline_tp > 0)
         own_tp = j->inline_tp;
     s.tp = tp > 0 ? tp : own_tp;
-    as_measured = s.tp == own_tp && keeps_pool(j, a, o);
+    if (o->dp > 1 && (rc = engine_find_sizes(j, o, false, err)))
+        return rc;
+    as_measured = s.tp == own_tp && !shares_experts(j, o) && keeps_pool(j, a, o);
     j->setting = s;
     j->setting.kv_bytes = engine_kv_bytes(o->kv_dtype);
     if (as_measured || opt_given(a, &o->config.num_gpu_blocks))

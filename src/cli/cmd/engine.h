@@ -145,6 +145,8 @@ struct vt_estimate_query engine_estimate(const struct engine_job *j,
 /* Sets j->trust: how far a setting's times are to be trusted. */
 int engine_trust(struct engine_job *j, const struct vt_site *site,
                  const struct vt_setting *s, struct vt_err *err) VT_MUST_CHECK;
+/* One more thing that it was not measured with, where it is known what it was. */
+void VT_PRINTF(2, 3) engine_note(struct engine_job *j, const char *fmt, ...);
 /* Puts into the site what its settings are timed by. Borrows *q: engine_estimate(). */
 void engine_time_site(struct vt_site *site, const struct engine_job *j,
                       const struct engine_options *o, struct vt_estimate_query *q);

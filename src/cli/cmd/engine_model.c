@@ -4,6 +4,7 @@
 #include "cli/cmd/fit.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -247,6 +248,39 @@ static void widen(struct vt_basis *b, const struct vt_basis *own)
         memcpy(b->outside[b->n_outside++], own->outside[i], sizeof(b->outside[0]));
 }
 
+void engine_note(struct engine_job *j, const char *fmt, ...)
+{
+    struct vt_basis *b = &j->trust;
+    va_list args;
+
+    if (b->n_outside >= VT_MOST_OUTSIDE || b->kind == VT_BASIS_UNKNOWN)
+        return;
+    va_start(args, fmt);
+    (void)vsnprintf(b->outside[b->n_outside++], sizeof(b->outside[0]), fmt, args);
+    va_end(args);
+}
+
+/* Settings that what a profile says was not measured with. */
+static int note_settings(struct engine_job *j, struct vt_err *err)
+{
+    const struct vt_node *own = j->profile.engine;
+    bool async = j->config.async_scheduling; /* unless it says so */
+    int rc = vt_get_bool(own, "async_scheduling", VT_OPTIONAL, &async, err);
+
+    if (rc != VT_OK)
+        return rc;
+    if (j->config.async_scheduling != async)
+        engine_note(j, "%s scheduling: it was measured with %s",
+                    async ? "synchronous" : "asynchronous",
+                    async ? "asynchronous" : "synchronous");
+    if (j->config.num_spec_tokens > 0 && !vt_get(own, "num_speculative_tokens"))
+        engine_note(j, "drafts of %u tokens: it was measured without any",
+                    j->config.num_spec_tokens);
+    if (j->graphs.none && !j->described)
+        engine_note(j, "--enforce-eager: it was measured with CUDA graphs");
+    return VT_OK;
+}
+
 int engine_trust(struct engine_job *j, const struct vt_site *site,
                  const struct vt_setting *s, struct vt_err *err)
 {
@@ -263,12 +297,12 @@ int engine_trust(struct engine_job *j, const struct vt_site *site,
         return rc;
     if (as_it_is) {
         j->trust = own;
-        return VT_OK;
+    } else {
+        vt_basis_of_estimate(&j->trust, &e);
+        if (site->profile)
+            widen(&j->trust, &own);
     }
-    vt_basis_of_estimate(&j->trust, &e);
-    if (site->profile)
-        widen(&j->trust, &own);
-    return VT_OK;
+    return site->profile ? note_settings(j, err) : VT_OK;
 }
 
 void engine_caption(char *out, size_t size, const struct engine_job *j,

@@ -111,6 +111,8 @@ int wall_open(struct wall_job *j, const struct opt_args *a,
             "an %s\n",
             model, j->engine.gpu.name);
     c->seed = (uint64_t)o->seed;
+    if (o->engine.dp > 1 && j->engine.has_arch && j->engine.arch.experts > 0)
+        engine_note(&j->engine, "ranks of a mixture go in lockstep; these do not");
     if (!o->quiet)
         engine_warn_interval(&o->engine, "ranks do not go in lockstep here");
     if (!asked && j->dir.arch.max_len > 0)

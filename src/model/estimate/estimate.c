@@ -328,6 +328,7 @@ static void note_outside(struct vt_estimate *e, const struct vt_estimate_query *
                          uint32_t measured_tp)
 {
     double dense = vt_arch_dense_bytes(q->arch), expert = vt_arch_expert_bytes(q->arch);
+    uint32_t ranks = vt_estimate_ranks(q);
 
     if (other_gpu && reach->measured)
         note(e, "%s: its kernels were measured, no engine on it", q->gpu->name);
@@ -340,8 +341,12 @@ static void note_outside(struct vt_estimate *e, const struct vt_estimate_query *
     if (q->pp > 1)
         note(e, "%u pipeline stages: an approximation that is kind to single prompts",
              q->pp);
-    if (q->expert_parallel && q->arch->experts > 0)
-        note(e, "expert parallel: experts evenly in use, and no time to reach them");
+    if (ranks > 1)
+        note(e,
+             "experts shared by %u ranks: all-reduces%s were measured, no such engine",
+             ranks, ranks > 8 ? " of a node of 8" : "");
+    else if (q->expert_parallel && q->arch->experts > 0 && q->tp > 1)
+        note(e, "expert parallel: experts evenly in use; no such engine was measured");
     if (!(e->params.graph_limit > 0))
         note(e, "without CUDA graphs: taken as what larger steps cost with them");
     if (e->params.graph_stated > 0 && e->params.graph_limit > VT_STEP_GRAPH_LIMIT)
@@ -384,7 +389,10 @@ static int expect(struct vt_estimate *e, const struct constants *c,
     if (rc == VT_OK && other_gpu &&
         !reach->measured) /* no better for being less known */
         rc = take_errors(e, c, "unmeasured_gpu", err);
-    if (rc == VT_OK && q->tp > 1 && q->tp != measured_tp)
+    /* Neither stages nor ranks were ever judged: no better than what is known better.
+     */
+    if (rc == VT_OK &&
+        ((q->tp > 1 && q->tp != measured_tp) || q->pp > 1 || vt_estimate_ranks(q) > 1))
         rc = take_errors(e, c, "tensor_parallel", err);
     return rc;
 }

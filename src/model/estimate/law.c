@@ -111,6 +111,8 @@ struct sizes { /* on one GPU; a step's tokens are shared by pp batches */
     bool dense8, mla, quantised;
     double reduces; /* all-reduces in a step */
     double reduce_us, reduce_eager_us, reduce_token_us;
+    /* Of a step: tokens go to the experts of other ranks, and come back. */
+    double exchange_us, exchange_eager_us, exchange_token_us;
     double kv_heads;
     double expert_us;    /* of a layer's experts with nothing to do */
     double ranks;        /* whose tokens meet at these experts */
@@ -127,6 +129,11 @@ static double norms_of(const struct vt_arch *a)
 static double at_least_1(uint32_t n)
 {
     return n > 0 ? n : 1;
+}
+
+uint32_t vt_estimate_ranks(const struct vt_estimate_query *q)
+{
+    return q->arch->experts > 0 && q->dp > 1 ? q->dp : 1;
 }
 
 /* Width of a stored element, as kernels tell them apart. */
@@ -217,11 +224,24 @@ static void set_experts(struct sizes *s, const struct vt_law *law,
     }
 }
 
+/* vLLM gathers all ranks' tokens before a layer's experts and sums their parts up
+ * behind them, which takes what an all-reduce of all these tokens does. */
+static void set_exchange(struct sizes *s, const struct vt_gpu_reach *reach,
+                         double hidden)
+{
+    size_t k = link_index(s->ranks);
+
+    s->exchange_us = s->moe_layers * reach->allreduce_us[k];
+    s->exchange_eager_us = s->moe_layers * reach->allreduce_eager_us[k];
+    s->exchange_token_us =
+        s->moe_layers * s->ranks * 2 * hidden / (1e3 * reach->allreduce_gbs[k]);
+}
+
 static struct sizes sizes_of(const struct vt_law *law, const struct vt_gpu_reach *reach,
                              const struct vt_estimate_query *q)
 {
     const struct vt_arch *a = q->arch;
-    double tp = at_least_1(q->tp), ranks = q->expert_parallel ? at_least_1(q->dp) : 1;
+    double tp = at_least_1(q->tp), ranks = vt_estimate_ranks(q);
     struct vt_arch_elements e = vt_arch_elements(a, (uint32_t)tp);
     struct sizes s = {
         .layers = a->layers,
@@ -235,7 +255,7 @@ static struct sizes sizes_of(const struct vt_law *law, const struct vt_gpu_reach
         .head_flop = 2 * e.head,
         .experts = a->experts,
         .experts_per_token = a->experts > 0 ? a->experts_per_token : 0,
-        .expert_width = a->expert_ffn / tp,
+        .expert_width = a->expert_ffn / (q->expert_parallel ? 1 : tp * ranks),
         .ranks = ranks,
         .mla = a->kv_lora_rank > 0,
         .kv_heads = vt_arch_reads(a, (uint32_t)tp).kv_heads,
@@ -258,6 +278,8 @@ static struct sizes sizes_of(const struct vt_law *law, const struct vt_gpu_reach
         s.expert_bytes = vt_arch_expert_bytes(a) * e.experts / ranks;
         s.expert_flop = 2 * e.experts * s.experts_per_token / a->experts;
     }
+    if (ranks > 1)
+        set_exchange(&s, reach, a->hidden);
     if (tp > 1) {
         size_t k = link_index(tp);
 
@@ -322,7 +344,8 @@ static double fixed_time(const struct vt_law *law, const struct sizes *s,
 
     return law->step + s->kernel_layer * s->layers * layer +
            s->moe_layers * law->moe_layer * s->expert_us +
-           s->reduces * (mode == VT_STEP_EAGER ? s->reduce_eager_us : s->reduce_us);
+           s->reduces * (mode == VT_STEP_EAGER ? s->reduce_eager_us : s->reduce_us) +
+           (mode == VT_STEP_EAGER ? s->exchange_eager_us : s->exchange_us);
 }
 
 /* GPU time of a step without attention. */
@@ -333,7 +356,7 @@ static double step_time(const struct vt_law *law, const struct sizes *s,
            fixed_time(law, s, mode) +
            law->activations * tokens * s->activations / s->bandwidth +
            tokens * s->state_flop / (s->peak * law->attention_mfu) +
-           s->reduces * s->reduce_token_us * tokens;
+           (s->reduces * s->reduce_token_us + s->exchange_token_us) * tokens;
 }
 
 /* Of each request in it: its share of attention's kernels, its logits, its states. */
@@ -563,7 +586,9 @@ static void set_graphs(struct vt_step_params *p, const struct vt_estimate_query 
 {
     const struct vt_graphs *g = q->graphs;
 
-    p->graph_limit = vt_arch_graph_limit(q->arch);
+    p->graph_limit =
+        fmax(vt_arch_graph_limit(q->arch),
+             fmin(2.0 * q->most_decode, vt_gpu_graph_limit(q->gpu, q->vllm)));
     if (!g || !(g->none || g->most > 0 || g->n > 0))
         return;
     if (!g->none)
