@@ -343,7 +343,7 @@ struct vt_kv_moved { /* a job that is over */
     uint64_t bytes; /* on one GPU */
     uint32_t chunks;
     bool store;
-    vt_ns asked_ns, begun_ns, ended_ns; /* planned; handed over and next in line */
+    vt_ns asked_ns, given_ns, begun_ns, ended_ns; /* planned; handed over; its turn */
 };
 
 struct vt_kv_pull { /* of a prompt, from the engine that computed it */

@@ -113,7 +113,7 @@ static int hand_over(struct transfers *t, struct vt_kv_moved m, struct vt_err *e
     struct lane *l = &t->lane[m.store];
     int rc = vt_grow(&l->job, &l->cap, l->n + 1, sizeof(*l->job), err);
 
-    m.begun_ns = t->now; /* or when those before it are over */
+    m.given_ns = m.begun_ns = t->now; /* the latter: or when those before are over */
     if (rc == VT_OK)
         l->job[l->n++] =
             (struct lane_job){m, t->setup_ns, l->rate > 0 ? (double)m.bytes : 0};

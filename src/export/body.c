@@ -56,7 +56,7 @@ static void put_move_event(struct vt_jw *w, const struct export_step_note *n,
 static void put_move(struct vt_jw *w, const struct export_step_note *n,
                      const struct export_move *m)
 {
-    put_move_event(w, n, m, "kv.TransferInitiated", m->begun_ns);
+    put_move_event(w, n, m, "kv.TransferInitiated", m->given_ns);
     put_move_event(w, n, m, "kv.TransferCompleted", m->ended_ns);
     if (m->store)
         put_move_event(w, n, m, "kv.CacheStoreCommitted", m->ended_ns);

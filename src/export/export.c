@@ -303,7 +303,7 @@ void export_step(struct export *x, uint32_t engine, const struct vt_step *s,
         const struct vt_kv_moved *k = &s->offload->moved[i];
         struct export_move move = {.id = k->id,
                                    .tag = k->tag,
-                                   .begun_ns = step_ns(x, zero_unix_s, k->begun_ns),
+                                   .given_ns = step_ns(x, zero_unix_s, k->given_ns),
                                    .ended_ns = step_ns(x, zero_unix_s, k->ended_ns),
                                    .blocks = k->chunks,
                                    .store = k->store};

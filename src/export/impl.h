@@ -44,7 +44,7 @@ struct export_item { /* a request's part of a step */
 
 struct export_move { /* a transfer between GPU and host that is over */
     uint64_t id, tag;
-    int64_t begun_ns, ended_ns; /* unix */
+    int64_t given_ns, ended_ns; /* unix */
     uint32_t blocks;
     bool store;
 };

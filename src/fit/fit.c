@@ -32,6 +32,7 @@ static void capture_free(struct capture *c)
     free(c->name);
     free(c->step);
     free(c->join);
+    free(c->moved);
     free(c->turnaround.p);
     free(c->next_turn.p);
     vt_arena_free(&c->arena);
@@ -197,6 +198,14 @@ static double decode_gap(const struct problem *q, double lo, double hi)
     return n > 0 ? 1e3 * exp(sum / n) : 0;
 }
 
+static bool hands_over(const struct problem *q)
+{
+    for (size_t i = 0; i < q->f->n; i++)
+        if (capture_used(q->f, i, q->left_out) && q->f->capture[i].n_moved > 0)
+            return true;
+    return false;
+}
+
 static int choose_unknowns(struct problem *q, struct vt_err *err)
 {
     double small = decode_gap(q, 1, 4), mixed, eager, spread, spread2;
@@ -235,6 +244,10 @@ static int choose_unknowns(struct problem *q, struct vt_err *err)
     add_unknown(q, FIELD(host_launch_request), 5, OTHER_PULL);
     add_unknown(q, FIELD(host_tail), 1000, OTHER_PULL);
     add_unknown(q, FIELD(host_lead), 800, OTHER_PULL);
+    if (hands_over(q)) {
+        add_unknown(q, FIELD(host_move), 500, OTHER_PULL);
+        add_unknown(q, FIELD(host_move_block), 20, OTHER_PULL);
+    }
     add_factors(q, FIELD(graph_factor), VT_STEP_GRAPH_KNOTS);
     add_factors(q, FIELD(mixed_factor), VT_STEP_MIXED_KNOTS);
     add_factors(q, FIELD(eager_factor), VT_STEP_EAGER_KNOTS);

@@ -42,6 +42,23 @@ int vt_fit_add(struct vt_fit *f, const char *name, const struct vt_steps *steps,
 
 const char *vt_fit_name(const struct vt_fit *f, size_t i);
 
+/* Transfers between GPU and host that were told of while capture i ran: what is not the
+ * end of one, with its beginning, is passed over. Once for each capture. */
+int vt_fit_moves(struct vt_fit *f, size_t i, const struct vt_otlp_kv *kv, size_t n,
+                 struct vt_err *err) VT_MUST_CHECK;
+
+/* The link that they went over, by all captures together. */
+struct vt_fit_link {
+    size_t n[2];             /* transfers: loads, stores */
+    double gbs[2];           /* 1e9 bytes a second of each way; 0: it does not show */
+    double setup_us, duplex; /* as struct vt_offload has them; duplex 0: the same */
+    double error[2];         /* median size of a transfer's, share */
+};
+/* block_bytes: what a block takes on one GPU. Nothing is found where transfers are few,
+ * all of one size, or on no line. */
+int vt_fit_link(struct vt_fit_link *out, const struct vt_fit *f, double block_bytes,
+                struct vt_err *err) VT_MUST_CHECK;
+
 #define VT_FIT_ALL SIZE_MAX
 
 /* What a capture held, once something was solved. Stalls are first uses of a kernel, a
@@ -130,6 +147,7 @@ struct vt_fit_about {
     const char *notes;                      /* lines for people about the captures */
     const char *made_by;                    /* NULL: vtwin fit */
     const char *learned;                    /* a JSON object for its provenance */
+    const struct vt_offload *link;          /* to the host; NULL: not known */
     enum vt_clock clock;     /* whose times the model's are; unstated: the engine's */
     double pause_us;         /* of a client, where they are a client's */
     double read_us, pass_us; /* of its frontend, as struct vt_front has them */

@@ -9,9 +9,8 @@ static const double POINT_WEIGHT = 0.3;
 /* A window twice as long as predicted (e^0.7) was stalled by something else. */
 static const double STALL = 0.7;
 
-/* The logarithm of a window's error, softened so that stalls don't rule (pseudo-Huber).
- */
-static double softened(double e, double soft)
+/* Pseudo-Huber. */
+double softened(double e, double soft)
 {
     double a = e / soft;
 

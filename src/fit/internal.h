@@ -11,8 +11,14 @@ struct observed { /* one step */
     bool idle;      /* scheduled when nothing was in flight */
     double stall;   /* in the gap that ends with it; 0: none */
     bool stalled;   /* by one, or just after: nothing is learned from its times */
+    double moves, moved_blocks; /* transfers handed over before it was launched */
     bool untold; /* it computed again what a preempted request had lost: how much, its
                   * trace does not tell */
+};
+
+struct moved { /* a transfer between GPU and host, or several that ended together */
+    double begin, end, jobs, blocks;
+    bool store;
 };
 
 struct pair { /* for a line through points */
@@ -51,8 +57,10 @@ struct capture {
     size_t n_requests;          /* the same */
     double clients_ms;          /* from the first arrival to the last token */
     struct pairs turnaround; /* (requests in the step, pause) of closed-loop clients */
-    struct pairs next_turn;  /* (0, time from the one before) of those that a step let
-                              * go together */
+    struct moved *moved;     /* by way, loads first, then by end */
+    size_t n_moved, cap_moved;
+    struct pairs next_turn; /* (0, time from the one before) of those that a step let
+                             * go together */
 };
 
 struct vt_fit {
@@ -217,6 +225,8 @@ struct hearing {
     double *r;
     size_t n;
 };
+/* An error (of a logarithm), softened so that few large ones don't rule. */
+double softened(double e, double soft);
 /* x: where to start, and what is found. */
 int hear(struct hearing *h, double *x, struct vt_err *err);
 

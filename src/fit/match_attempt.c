@@ -51,13 +51,6 @@ int match_simulate(struct attempt *a, const double *x, size_t load,
     return rc;
 }
 
-static double softened(double e)
-{
-    double a = e / SOFT;
-
-    return copysign(SOFT * sqrt(2 * (sqrt(1 + a * a) - 1)), e);
-}
-
 double match_log_error(double simulated, double measured)
 {
     return log((simulated + LEAST_MS) / (measured + LEAST_MS));
@@ -81,7 +74,8 @@ static void residuals(void *user, const double *x, double *r)
             r[n++] = l->weight[k] <= 0 ? 0
                      : failed          ? 10
                                        : l->weight[k] * a->load_weight[i] *
-                                    softened(match_log_error(s.v[k], l->measured.v[k]));
+                                    softened(match_log_error(s.v[k], l->measured.v[k]),
+                                             SOFT);
     }
     for (size_t i = 0; i < a->n_terms; i++)
         r[n++] = a->term[i].pull * (x[i] - log(a->term[i].start));

@@ -29,8 +29,11 @@ static void launch(struct pipeline *k, const struct vt_step_params *p,
 {
     struct vt_step_cost cost = {0};
     struct vt_placement at;
+    double handover = p->host_move * o->moves + p->host_move_block * o->moved_blocks;
 
     vt_step_cost(p, &o->f, &cost);
+    cost.lead_us += handover; /* as engines do */
+    cost.launch_us += handover;
     at = vt_step_place(&cost, k->host, k->gpu, us_in_ms);
     k->host = at.host_free;
     k->gpu = k->ready = at.ready;

@@ -63,6 +63,26 @@ static void put_groups(struct vt_jw *j, const struct vt_engine_config *c)
         vt_jw_str(j, "mamba_cache_mode", "align");
 }
 
+static void put_number(struct vt_jw *j, const char *key, double v)
+{
+    if (v > 0)
+        vt_jw_printf(j, key, "%.3f", v);
+}
+
+static void put_link(struct vt_jw *j, const struct vt_offload *o)
+{
+    if (!o)
+        return;
+    vt_jw_row(j, "offload");
+    put_number(j, "load_gb_per_s", o->load_gbs);
+    put_number(j, "store_gb_per_s", o->store_gbs);
+    put_number(j, "setup_us", o->setup_us);
+    put_number(j, "duplex", o->duplex);
+    put_number(j, "host_us", o->host_us);
+    put_number(j, "host_block_us", o->host_block_us);
+    vt_jw_end(j);
+}
+
 static void put_engine(struct vt_jw *j, const struct vt_meta *m,
                        const struct vt_fit_about *about)
 {
@@ -91,6 +111,7 @@ static void put_engine(struct vt_jw *j, const struct vt_meta *m,
     if (m->enable_prefix_caching >= 0)
         vt_jw_bool(j, "enable_prefix_caching", m->enable_prefix_caching > 0);
     vt_jw_bool(j, "async_scheduling", m->async_scheduling != 0);
+    put_link(j, about->link);
     vt_jw_end(j);
 }
 

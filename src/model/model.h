@@ -507,6 +507,9 @@ struct vt_step_params {
     double host_sched, host_sched_request, host_lead;
     double host_launch_graph, host_launch_mixed, host_launch_eager, host_launch_request;
     double host_tail;
+    /* Transfers to and from the host's memory, for each and for each of its blocks: a
+     * fit's, for struct vt_offload; no part of the model. */
+    double host_move, host_move_block;
     double host_done, host_done_request, host_done_end;
     double host_turnaround, host_turnaround_request, host_turnaround_next;
     double turnaround_noise; /* of the first two's logarithm */

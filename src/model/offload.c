@@ -31,8 +31,10 @@ int vt_offload_settle(struct vt_engine_config *c, const struct vt_gpu *gpu,
         o->load_gbs = link * load_reached;
     if (!(o->store_gbs > 0))
         o->store_gbs = link * store_reached;
-    o->host_us = host_us;
-    o->host_block_us = host_layer_us * (layers > 0 ? layers : usual_layers);
+    if (!(o->host_us > 0))
+        o->host_us = host_us;
+    if (!(o->host_block_us > 0) && (layers > 0 || block_bytes > 0 || o->num_cpu_blocks))
+        o->host_block_us = host_layer_us * (layers > 0 ? layers : usual_layers);
     if (!(o->duplex > 0))
         o->duplex = duplex;
     if (!(o->setup_us > 0))

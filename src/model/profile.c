@@ -263,6 +263,39 @@ static int read_groups(const struct vt_node *e, struct vt_engine_config *c,
     return VT_OK;
 }
 
+/* How fast its GPU's link to the host is, where that was measured. */
+static int read_link(const struct vt_node *e, struct vt_offload *o, struct vt_err *err)
+{
+    static const struct {
+        const char *key;
+        size_t offset;
+        double hi;
+    } numbers[] = {
+        {"load_gb_per_s", offsetof(struct vt_offload, load_gbs), 1e6},
+        {"store_gb_per_s", offsetof(struct vt_offload, store_gbs), 1e6},
+        {"setup_us", offsetof(struct vt_offload, setup_us), 1e9},
+        {"duplex", offsetof(struct vt_offload, duplex), 1},
+        {"host_us", offsetof(struct vt_offload, host_us), 1e9},
+        {"host_block_us", offsetof(struct vt_offload, host_block_us), 1e9},
+    };
+    const struct vt_node *n = vt_get_non_null(e, "offload");
+    const char *known[VT_COUNT(numbers) + 1] = {NULL};
+    int rc = VT_OK;
+
+    if (!n)
+        return VT_OK;
+    if (n->kind != VT_MAP)
+        return vt_fail(err, VT_EINPUT, "line %u: field 'offload' must be an object",
+                       n->line);
+    for (size_t i = 0; i < VT_COUNT(numbers); i++)
+        known[i] = numbers[i].key;
+    rc = vt_only_keys(n, known, err);
+    for (size_t i = 0; i < VT_COUNT(numbers) && rc == VT_OK; i++)
+        rc = vt_get_f64(n, numbers[i].key, VT_OPTIONAL, 0, numbers[i].hi,
+                        (double *)(void *)((char *)o + numbers[i].offset), err);
+    return rc;
+}
+
 static int read_limits(const struct vt_node *e, struct vt_engine_config *c,
                        struct vt_err *err)
 {
@@ -276,6 +309,7 @@ static int read_limits(const struct vt_node *e, struct vt_engine_config *c,
                                         "mamba_cache_mode",
                                         "enable_prefix_caching",
                                         "async_scheduling",
+                                        "offload",
                                         "num_speculative_tokens",
                                         "model",
                                         "gpu",
@@ -303,7 +337,7 @@ static int read_limits(const struct vt_node *e, struct vt_engine_config *c,
                          err)) ||
         (rc = vt_get_u32(e, "num_speculative_tokens", VT_OPTIONAL, 1, big,
                          &c->num_spec_tokens, err)) ||
-        (rc = read_groups(e, c, err)) ||
+        (rc = read_groups(e, c, err)) || (rc = read_link(e, &c->offload, err)) ||
         (rc = vt_get_bool(e, "enable_prefix_caching", VT_OPTIONAL,
                           &c->enable_prefix_caching, err)))
         return rc;

@@ -110,3 +110,40 @@ c = json.load(open("known.json"))["model"]["params"]
 for name, want in (("intercept", 1500), ("prefill_tokens", 3), ("num_decode", 12)):
     assert abs(c[name] / want - 1) < 0.01, (name, c[name])
 P
+
+# ---- the link to the host, from transfers that serve tells of ----
+serving --served-model-name vtwin --num-gpu-blocks 1200 --kv-offloading-size 40 \
+    --kv-offloading-bandwidth 24 --kv-offloading-setup-us 500 \
+    --otlp-traces-endpoint file:moved.jsonl.gz
+for _ in 1 2; do # what the second asks for, the GPU has forgotten
+    good bench serve --model vtwin --base-url "$url" --num-prompts 40 --random-input-len 800 \
+        --random-range-ratio 0.9 --random-output-len 3 --max-concurrency 4 --seed 3
+done
+kill -TERM "${servers[-1]}"
+wait "${servers[-1]}" || fail "serve ended badly"
+moved=(fit --otlp moved.jsonl.gz --gpu H200 --no-cv --force)
+good "${moved[@]}" --hf-config qwen3-8b -o moved.json
+python3 - <<'P' || fail "the link: $(cat out)"
+import json
+link = json.load(open("moved.json"))["engine"]["offload"]
+for name, want in (("load_gb_per_s", 24), ("store_gb_per_s", 24), ("setup_us", 500)):
+    assert abs(link[name] / want - 1) < 0.03, (name, link)
+P
+multi=(--workload multiturn-starters --num-prompts 40 --num-gpu-blocks 3000 --seed 1
+    --kv-offloading-size 100 --json --quiet)
+load_ms() { sed -n 's/^ *"load_ms": \([0-9.]*\),*$/\1/p' out; }
+vtwin simulate --profile moved.json --hf-config qwen3-8b "${multi[@]}"
+[ "$status" -eq 0 ] || fail "$(cat err)"
+learned=$(load_ms)
+vtwin simulate --profile moved.json --hf-config qwen3-8b "${multi[@]}" \
+    --kv-offloading-bandwidth 24 --kv-offloading-setup-us 500
+awk -v a="$learned" -v b="$(load_ms)" 'BEGIN { exit !(a > 0 && a / b > 0.97 && a / b < 1.03) }' ||
+    fail "loads take $learned ms by the profile, $(load_ms) by flags"
+# Blocks of another model are four times as large: no link is that fast.
+sed 's/"num_hidden_layers": 32/"num_hidden_layers": 36/; s/"num_key_value_heads": 8/"num_key_value_heads": 32/' \
+    config.json >wide.json
+vtwin fit --otlp moved.jsonl.gz --gpu H200 --no-cv --hf-config wide.json -o no.json
+[ "$status" -eq 1 ] && grep -q 'move 96 GB/s, but H200 moves no more than 64 one way' err || fail "$(cat err)"
+[ ! -e no.json ] || fail "a profile beyond physics"
+vtwin fit --otlp moved.jsonl.gz --no-cv -o no.json
+grep -q '^note .*nobody what one takes' out || fail "$(cat out err)"

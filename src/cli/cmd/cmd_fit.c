@@ -428,6 +428,7 @@ static void put_learned(struct vt_buf *b, const struct fit_job *j)
                   "schedule, %.2f ms to hand out\n",
                   1e-3 * (p->host_arrive + p->host_intake), 1e-3 * p->host_wake,
                   1e-3 * p->host_sched, 1e-3 * p->host_done);
+    fit_link_put(b, j);
     put_all_errors(b, j);
 }
 
@@ -458,6 +459,7 @@ static int write_profile(struct fit_job *j, const struct fit_options *o,
     const char *model = o->hf_config ? o->hf_config : vt_fit_engine(j->fit)->model;
     struct vt_crossval_row in, out, mean, expected;
     struct vt_fit_about about = {o->name, .description = o->description, .gpu = o->gpu};
+    struct vt_offload link;
     struct vt_arch arch;
     struct vt_err unknown;
     struct vt_buf b = {0}, learned = {0};
@@ -477,6 +479,7 @@ static int write_profile(struct fit_job *j, const struct fit_options *o,
     if (model && vt_arch_load(&arch, model, &unknown) == VT_OK)
         about.arch = &arch;
     put_found_limits(j, &about);
+    about.link = fit_link_found(j, &link);
     if (o->model == FIT_REGRESSION) {
         fit_regress_learned(&learned, j);
         about.learned = learned.data;
@@ -520,6 +523,8 @@ static int learn(struct fit_job *j, const struct opt_args *a, struct vt_err *err
         ((rc = fit_regress(j, o, err)) || !o->out || vt_fit_count(j->fit) == 0))
         return rc;
     if ((rc = vt_fit_agree(j->fit, o->limits_of, &j->notes, err)))
+        return rc;
+    if ((rc = refuse(j, fit_link(j, o, err), err)))
         return rc;
     if (o->model == FIT_REGRESSION)
         return judge(j, o, err);
@@ -578,6 +583,8 @@ static int fit(const struct opt_args *a, struct vt_err *err)
             put_learned(&b, &j);
         else if (o->model == FIT_REGRESSION)
             rc = fit_regress_put(&b, &j, err);
+        if (o->model != FIT_STEP)
+            fit_link_put(&b, &j);
         if (rc == VT_OK)
             rc = fit_regress_csv(&j, o, err);
         if (rc == VT_OK)

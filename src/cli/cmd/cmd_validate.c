@@ -178,8 +178,7 @@ static void change_engine(void *user, struct vt_engine_config *engine,
     const struct validate_options *o = j->args->options;
 
     engine_apply(engine, j->args, &o->engine);
-    engine->offload.load_gbs = engine->offload.store_gbs = o->engine.offload.gbs;
-    engine->offload.setup_us = o->engine.offload.setup_us;
+    engine_set_link(&engine->offload, j->args, &o->engine);
     if (opt_given(j->args, &o->engine.dp))
         *instances = o->engine.dp;
 }

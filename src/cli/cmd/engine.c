@@ -352,6 +352,9 @@ int engine_read(struct engine_job *j, const struct opt_args *a,
     rc = j->has_profile ? vt_profile_limits(&j->profile, c, err) : VT_OK;
     if (rc != VT_OK)
         return rc;
+    if (j->basis == VT_TRANSFERRED &&
+        strcmp(j->choice.source.gpu.name, j->gpu.name) != 0)
+        c->offload = (struct vt_offload){0}; /* another GPU's link */
     if (is_elsewhere(j)) {
         struct vt_engine_config asked = *c; /* the release decides on the limits */
 

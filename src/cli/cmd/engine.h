@@ -119,6 +119,9 @@ bool engine_asks_graphs(const struct engine_job *j); /* for any but vLLM's */
 int engine_ask_offload(struct engine_job *j, const struct opt_args *a,
                        const struct engine_options *o,
                        struct vt_err *err) VT_MUST_CHECK;
+/* What flags say of the link to the host takes the place of what is there. */
+void engine_set_link(struct vt_offload *link, const struct opt_args *a,
+                     const struct engine_options *o);
 /* Prefills elsewhere, over the link that flags state. */
 struct vt_remote engine_link(const struct engine_options *o);
 int engine_settle_offload(struct engine_job *j, const struct engine_options *o,

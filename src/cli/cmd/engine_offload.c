@@ -103,6 +103,15 @@ struct vt_remote engine_link(const struct engine_options *o)
     return r;
 }
 
+void engine_set_link(struct vt_offload *link, const struct opt_args *a,
+                     const struct engine_options *o)
+{
+    if (opt_given(a, &o->offload.gbs))
+        link->load_gbs = link->store_gbs = o->offload.gbs;
+    if (opt_given(a, &o->offload.setup_us))
+        link->setup_us = o->offload.setup_us;
+}
+
 int engine_ask_offload(struct engine_job *j, const struct opt_args *a,
                        const struct engine_options *o, struct vt_err *err)
 {
@@ -129,8 +138,13 @@ int engine_ask_offload(struct engine_job *j, const struct opt_args *a,
         return vt_fail(err, VT_EINPUT,
                        "--kv-transfer-config: cpu_bytes_to_use must be specified in "
                        "kv_connector_extra_config");
-    is.load_gbs = is.store_gbs = o->offload.gbs;
-    is.setup_us = o->offload.setup_us;
+    engine_set_link(&j->config.offload, a, o);
+    is.load_gbs = j->config.offload.load_gbs; /* the profile's, or as asked */
+    is.store_gbs = j->config.offload.store_gbs;
+    is.setup_us = j->config.offload.setup_us;
+    is.duplex = j->config.offload.duplex;
+    is.host_us = j->config.offload.host_us;
+    is.host_block_us = j->config.offload.host_block_us;
     j->config.offload = is;
     return VT_OK;
 }

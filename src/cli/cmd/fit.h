@@ -66,6 +66,7 @@ struct fit_job {
     size_t n_data;
     struct vt_regress regress[VT_REGRESS_TARGETS];
     bool regressed[VT_REGRESS_TARGETS];
+    struct vt_fit_link link;
     struct vt_buf model; /* as vt_fit_profile() takes it */
     struct vt_buf notes; /* lines about the captures */
     /* Captures left out and predicted, and predicted by what was fitted on them too;
@@ -95,6 +96,15 @@ void fit_regress_learned(struct vt_buf *b, const struct fit_job *j);
 /* Writes the data sets that were asked for. */
 int fit_regress_csv(const struct fit_job *j, const struct fit_options *o,
                     struct vt_err *err);
+
+/* ---- the link to the host (fit_link.c) ---------------------------------- */
+
+/* By transfers that spans told of, into j->link; what speaks against it is VT_ECHECK.
+ */
+int fit_link(struct fit_job *j, const struct fit_options *o, struct vt_err *err);
+void fit_link_put(struct vt_buf *b, const struct fit_job *j);
+/* What a profile is to state; NULL: nothing. */
+const struct vt_offload *fit_link_found(const struct fit_job *j, struct vt_offload *to);
 
 void fit_progress(const struct fit_options *o, const char *what, size_t i, size_t n);
 

@@ -93,21 +93,6 @@ static int check_dates(const char *name, const struct vt_workload *w,
                    name, w->n_undated, w->n);
 }
 
-static int add_capture(struct fit_job *j, const char *name,
-                       const struct vt_steps *steps, const struct vt_workload *w,
-                       struct vt_err *err)
-{
-    int rc = vt_grow(&j->seen, &j->cap_seen, j->n_seen + 1, sizeof(*j->seen), err);
-
-    if (rc == VT_OK && !steps && w->measured)
-        rc = check_dates(name, w, err);
-    if (rc == VT_OK)
-        rc = vt_fit_add(j->fit, name, steps, w, err);
-    if (rc == VT_OK)
-        j->seen[j->n_seen++] = w;
-    return rc;
-}
-
 /* One input, or one of the spans' captures. */
 struct found {
     const char *name, *path; /* path NULL: of spans */
@@ -116,6 +101,23 @@ struct found {
     const struct vt_workload *work;
     enum sight sight;
 };
+
+static int add_capture(struct fit_job *j, const struct found *f, struct vt_err *err)
+{
+    const struct vt_workload *w = f->work;
+    int rc = vt_grow(&j->seen, &j->cap_seen, j->n_seen + 1, sizeof(*j->seen), err);
+
+    if (rc == VT_OK && !f->steps && w->measured)
+        rc = check_dates(f->name, w, err);
+    if (rc == VT_OK)
+        rc = vt_fit_add(j->fit, f->name, f->steps, w, err);
+    if (rc == VT_OK && f->spans)
+        rc = vt_fit_moves(j->fit, vt_fit_count(j->fit) - 1, f->spans->kv,
+                          f->spans->n_kv, err);
+    if (rc == VT_OK)
+        j->seen[j->n_seen++] = w;
+    return rc;
+}
 
 /* Where some show the engine's steps, those that do not would only blur them. */
 static int add_all(struct fit_job *j, struct found *f, size_t n, struct vt_err *err)
@@ -136,7 +138,7 @@ static int add_all(struct fit_job *j, struct found *f, size_t n, struct vt_err *
                                                     : true;
 
         if (is_kept)
-            rc = add_capture(j, f[i].name, f[i].steps, f[i].work, err);
+            rc = add_capture(j, &f[i], err);
         else if (f[i].sight == SIGHT_NONE)
             vt_buf_printf(&j->notes,
                           "%s: only first and last tokens are known of its requests; "
@@ -173,7 +175,7 @@ static int add_stepped(struct fit_job *j, const struct found *f, size_t n,
 
     for (size_t i = 0; i < n && rc == VT_OK; i++)
         if (f[i].steps)
-            rc = add_capture(j, f[i].name, f[i].steps, f[i].work, err);
+            rc = add_capture(j, &f[i], err);
     return rc;
 }
 
