@@ -16,6 +16,9 @@ static _Thread_local struct {
     char told[sizeof(((struct vt_err *)0)->msg)];
 } here;
 
+/* The command of a process that is ours: it may start threads, which say its name. */
+static const char *ours;
+
 /* ---- where words go ------------------------------------------------------------- */
 
 int cli_print(struct vt_buf *b, struct vt_err *err)
@@ -72,7 +75,7 @@ void cli_tell(void *user, const char *line)
 void cli_tell_named(void *user, const char *line)
 {
     (void)user;
-    cli_say("vtwin %s: %s\n", here.running, line);
+    cli_say("vtwin %s: %s\n", here.running ? here.running : ours, line);
 }
 
 bool cli_seen(void)
@@ -149,6 +152,8 @@ int cli_run(const struct opt_command *c, int argc, const char *const *argv,
     int rc = opt_parse(&a, c, argc, argv, err);
 
     here.running = c->name;
+    if (!here.to)
+        ours = c->name;
     if (rc == VT_OK && !opt_row_given(&a, cli_files_rows))
         vt_take_cut_files(warn_of_cut, NULL);
     if (rc == VT_OK)

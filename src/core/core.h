@@ -101,6 +101,7 @@ struct vt_remote {
     double gbs, setup_us;
     bool shares;
     uint64_t block_bytes; /* of a block, on one GPU */
+    uint32_t block_parts; /* pieces of memory that it lies in there; 0: not known */
 };
 
 /* Releases of vLLM whose scheduler is known, by the number behind "0.". */
@@ -336,6 +337,11 @@ struct vt_kv_moves {
 struct vt_host_state {    /* of the second tier */
     double used, written; /* shares of chunks that transfers hold, of them stores */
     uint64_t no_room;     /* stores in all for which there was none */
+    /* Since it was last asked: lookups, chunks that were not met often enough to be
+     * stored, and how many chunks each store asked for, good until it is asked again.
+     */
+    uint32_t lookups, skipped, n_asked;
+    const uint32_t *asked;
 };
 
 struct vt_kv_moved { /* a job that is over */
@@ -355,6 +361,7 @@ struct vt_kv_pulled { /* a pull that is over */
     uint64_t tag;
     uint64_t bytes; /* on one GPU */
     uint32_t blocks;
+    bool failed;
     vt_ns asked_ns, begun_ns, ended_ns; /* planned; handed over; all there */
 };
 
@@ -493,10 +500,11 @@ const uint32_t *vt_sched_running(const struct vt_sched *s, uint32_t *n); /* slot
  * order is whole only if max is at least that. */
 uint32_t vt_sched_waiting(const struct vt_sched *s, uint32_t *slots, uint32_t max);
 /* no_room is the engine's. */
-struct vt_host_state vt_sched_host(const struct vt_sched *s);
+struct vt_host_state vt_sched_host(struct vt_sched *s);
 /* How many of these, at the beginning, were put aside. */
 uint32_t vt_sched_apart(const struct vt_sched *s);
-/* Requests with remote prefills: not begun, under way, here but not yet scheduled. */
+/* Requests whose KV blocks come from elsewhere, another engine or the host's memory:
+ * not begun, under way, here but not yet scheduled. */
 struct vt_fetches {
     uint32_t waiting, pulling, pulled;
 };
@@ -632,7 +640,8 @@ struct vt_step_offload {             /* what a step tells of the second tier */
 struct vt_step_remote { /* and of prefills elsewhere */
     const struct vt_kv_pulled *pulled;
     uint32_t n_pulled;
-    uint32_t expired; /* prefills whose blocks nobody pulled in time */
+    uint32_t expired;   /* prefills whose blocks nobody pulled in time */
+    uint32_t told_late; /* of pulls whose prefill had been given up by then */
 };
 
 struct vt_step { /* one finished step; owned by the engine, good until its next call */
@@ -671,6 +680,8 @@ int vt_engine_clear_cache(struct vt_engine *e, vt_ns now, bool preempt,
 /* Another engine has pulled the blocks of a prefill that ended here: they are free with
  * the next result. VT_ECHECK: none are kept (any more). */
 int vt_engine_gave(struct vt_engine *e, vt_ns now, uint64_t tag);
+/* The same was told of one that is not kept any more. */
+void vt_engine_told_late(struct vt_engine *e);
 /* Another engine will pull them: they are kept for longer. VT_ECHECK as above. */
 int vt_engine_renew(struct vt_engine *e, vt_ns now, uint64_t tag);
 

@@ -58,6 +58,7 @@ struct vt_engine {
     struct leases leases;
     struct vt_step_offload told; /* by the last step */
     struct vt_step_remote apart;
+    uint32_t told_late; /* since the last result */
     struct vt_kv_moved *moved;
     size_t cap_moved;
     struct vt_kv_pulled *pulled;

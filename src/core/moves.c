@@ -141,6 +141,8 @@ static int take_leases(struct vt_engine *e, const struct flight *f, struct vt_er
         rc = vt_sched_settled(e->sched, &x->tag, 1, err);
         e->stuck = false;
     }
+    e->apart.told_late = e->told_late;
+    e->told_late = 0;
     e->totals.remote.expired += e->apart.expired;
     leases_told(&e->leases, n);
     return rc;
@@ -188,6 +190,11 @@ int moves_taken(struct vt_engine *e, const struct vt_update *u, vt_ns at,
 int vt_engine_gave(struct vt_engine *e, vt_ns now, uint64_t tag)
 {
     return e->c.remote.on ? leases_pulled(&e->leases, tag, now) : VT_ECHECK;
+}
+
+void vt_engine_told_late(struct vt_engine *e)
+{
+    e->told_late += e->c.remote.on;
 }
 
 int vt_engine_renew(struct vt_engine *e, vt_ns now, uint64_t tag)

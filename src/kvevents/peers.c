@@ -326,6 +326,8 @@ void vt_peers_take(struct vt_peers *p, const struct vt_driver *d, uint32_t n_eng
 {
     uint64_t *place = vt_map_get(&p->kept, name_key(id));
 
+    if (!place && !renew)
+        vt_engine_told_late(vt_driver_engine(d, 0)); /* whose it was nobody knows */
     if (!place)
         return;
     for (uint32_t i = 0; i < n_engines; i++) {
@@ -339,6 +341,8 @@ void vt_peers_take(struct vt_peers *p, const struct vt_driver *d, uint32_t n_eng
         return;
     }
     vt_map_drop(&p->kept, place); /* it was given up */
+    if (!renew)
+        vt_engine_told_late(vt_driver_engine(d, 0));
 }
 
 int vt_peers_step(struct vt_peers *p, const struct vt_driver *d,

@@ -222,6 +222,7 @@ uint32_t offload_match(struct offload *o, struct off_request *r,
     off_make_keys(o, r, v);
     r->local = local;
     x.top = v->n_tokens - (o->n_windows > 0);
+    o->lookups += !v->skip_cache;
     if (v->skip_cache || !look_at_groups(&x)) {
         x.hit = 0;
     } else if (x.wait || is_loading(&x)) {

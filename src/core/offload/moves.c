@@ -269,6 +269,7 @@ static uint32_t sift(struct offload *o, struct off_request *r, uint32_t n)
         struct off_part *p = &r->part[o->offer_at[2 * i]];
         bool popular = is_popular(o, o->offer[i]);
 
+        o->skipped += !popular && (!counts || !x);
         if (!popular && !counts)
             continue;
         tier_protect(&o->tier, o->offer[i]);
@@ -316,6 +317,9 @@ static bool make_room(struct offload *o, uint32_t n)
     uint32_t n_out;
     bool tried, ok = tier_make_room(&o->tier, n, &n_out, &tried);
 
+    if (off_room(o, &o->asked.size, &o->asked.cap, o->asked.n + 1,
+                 sizeof(*o->asked.size)))
+        o->asked.size[o->asked.n++] = n;
     o->no_room += !ok && tried;
     if (!ok ||
         !off_room(o, &o->evict, &o->cap_evict, o->n_evict + n_out, sizeof(*o->evict)))

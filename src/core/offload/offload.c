@@ -135,6 +135,8 @@ void offload_close(struct offload *o)
     free(o->flush);
     free(o->evict);
     free(o->event);
+    free(o->asked.size);
+    free(o->told.size);
     free(o);
 }
 
@@ -145,13 +147,23 @@ void offload_follow(struct offload *o, const struct release *rules, uint32_t ret
     o->tier.by_request = rules->offload_by_request;
 }
 
-struct vt_host_state offload_state(const struct offload *o)
+struct vt_host_state offload_state(struct offload *o)
 {
     const struct tier *t = &o->tier;
     uint32_t used = t->fresh - t->n_freed - t->n_idle;
+    struct vt_host_state h = {.used = (double)used / t->cap,
+                              .written = (double)t->n_written / t->cap,
+                              .lookups = o->lookups,
+                              .skipped = o->skipped,
+                              .asked = o->asked.size,
+                              .n_asked = (uint32_t)o->asked.n};
+    struct off_sizes told = o->asked;
 
-    return (struct vt_host_state){.used = (double)used / t->cap,
-                                  .written = (double)t->n_written / t->cap};
+    o->asked = o->told; /* the other one's memory */
+    o->asked.n = 0;
+    o->told = told;
+    o->lookups = o->skipped = 0;
+    return h;
 }
 
 bool offload_failed(const struct offload *o)

@@ -31,7 +31,7 @@ int offload_open(struct offload **out, const struct vt_engine_config *c,
 void offload_close(struct offload *o); /* NULL is fine */
 /* retention: as the groups follow it. */
 void offload_follow(struct offload *o, const struct release *rules, uint32_t retention);
-struct vt_host_state offload_state(const struct offload *o);
+struct vt_host_state offload_state(struct offload *o); /* what is since counts anew */
 /* Memory ran out somewhere. */
 bool offload_failed(const struct offload *o);
 

@@ -111,6 +111,12 @@ struct offload {
     size_t n_evict, cap_evict;
     uint32_t no_room;
 
+    uint32_t lookups, skipped; /* since somebody asked for the state */
+    struct off_sizes {         /* of stores: chunks that each asked for */
+        uint32_t *size;
+        size_t n, cap;
+    } asked, told;
+
     struct vt_map described; /* keys whose tokens can be told */
     struct off_event *event;
     size_t n_events, cap_events;

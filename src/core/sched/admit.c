@@ -143,6 +143,7 @@ static bool look_up(struct vt_sched *s, struct slot *r, struct look *l)
         r->first_cached = l->hit + l->external;
         r->first_external = l->external;
     }
+    r->fetches = l->external > 0;
     l->ready = l->hit + l->external;
     if (r->given > l->ready)
         l->ready = r->given;

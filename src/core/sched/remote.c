@@ -99,12 +99,14 @@ struct vt_fetches vt_sched_fetches(const struct vt_sched *s)
 {
     struct vt_fetches n = {0};
 
-    for (uint32_t i = 0; s->c.remote.on && i < s->seats.n; i++) {
+    for (uint32_t i = 0; s->connected && i < s->seats.n; i++) {
         const struct slot *r = &s->slot[i];
+        bool waits = r->status == S_WAITING || r->status == S_PREEMPTED;
 
-        n.waiting += r->status == S_WAITING && r->remote == VT_DECODE_ONLY;
+        n.waiting +=
+            waits && r->computed == 0 && (r->fetches || r->remote == VT_DECODE_ONLY);
         n.pulling += r->status == S_LOADING && !r->loaded;
-        n.pulled += r->status == S_LOADING && r->loaded;
+        n.pulled += (r->status == S_LOADING && r->loaded) || (waits && r->computed > 0);
     }
     return n;
 }

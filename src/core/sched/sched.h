@@ -52,6 +52,7 @@ struct slot {             /* one request; what every step touches comes first */
     bool aside;              /* was passed over when others were admitted */
     bool apart;              /* stands in that queue */
     bool loaded;             /* what it loaded is there */
+    bool fetches;            /* and is elsewhere until it has room for it */
     uint8_t remote;          /* enum vt_apart; a pull is asked for once */
     bool prefills;           /* will need more blocks for its prompt */
     uint32_t last_seq;       /* of the last step with it, where blocks come back late */

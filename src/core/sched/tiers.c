@@ -64,7 +64,7 @@ void tiers_plan(struct vt_sched *s, struct vt_step_plan *p)
     s->failed |= !p->moves;
 }
 
-struct vt_host_state vt_sched_host(const struct vt_sched *s)
+struct vt_host_state vt_sched_host(struct vt_sched *s)
 {
     return s->off ? offload_state(s->off) : (struct vt_host_state){0};
 }

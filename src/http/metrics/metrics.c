@@ -88,6 +88,9 @@ void metrics_set_load(struct metrics *m, uint32_t engine,
     v[M_WAITING_CAPACITY] = (double)load->waiting - load->waiting_deferred;
     v[M_WAITING_DEFERRED] = load->waiting_deferred;
     v[M_KV_USAGE] = load->kv_usage;
+    v[M_FETCHES_WAITING] = load->fetches.waiting;
+    v[M_FETCHES_MOVING] = load->fetches.pulling;
+    v[M_FETCHES_DONE] = load->fetches.pulled;
 }
 
 /* What went to and from the host's memory; bytes are of all GPUs of an engine in vLLM,
@@ -109,16 +112,26 @@ static void count_moved(struct metrics_engine *e, const struct vt_step_offload *
     v[M_HOST_WRITE_USAGE] = s->host.written;
     v[M_HOST_READ_USAGE] = s->host.used - s->host.written;
     v[M_NO_ROOM] = (double)s->host.no_room;
+    v[M_STORES_SKIPPED] += s->host.skipped;
+    for (uint32_t i = 0; i < s->host.lookups; i++)
+        metrics_observe(&e->hist[H_LOOKUP], 0);
+    for (uint32_t i = 0; i < s->host.n_asked; i++)
+        metrics_observe(&e->hist[H_ASKED], s->host.asked[i]);
 }
 
-static void count_pulled(struct metrics_engine *e, const struct vt_step_remote *s)
+static void count_pulled(struct metrics_engine *e, const struct vt_remote *link,
+                         const struct vt_step_remote *s)
 {
     e->scalar[M_PREFILLS_EXPIRED] += s->expired;
+    e->scalar[M_TOLD_LATE] += s->told_late;
     for (uint32_t i = 0; i < s->n_pulled; i++) {
         const struct vt_kv_pulled *k = &s->pulled[i];
 
-        if (k->blocks == 0)
+        e->scalar[M_PULLS_FAILED] += k->failed;
+        if (k->blocks == 0 || k->failed)
             continue;
+        metrics_observe(&e->hist[H_PULL_POST], link->setup_us / 1e6);
+        metrics_observe(&e->hist[H_PULL_PARTS], (double)k->blocks * link->block_parts);
         metrics_observe(&e->hist[H_PULL_TIME],
                         (double)(k->ended_ns - k->begun_ns) / 1e9);
         metrics_observe(&e->hist[H_PULL_BYTES], (double)k->bytes);
@@ -144,7 +157,7 @@ void metrics_step(struct metrics *m, uint32_t engine, const struct vt_step *s,
     if (s->offload)
         count_moved(e, s->offload);
     if (s->remote)
-        count_pulled(e, s->remote);
+        count_pulled(e, &m->config.engine.remote, s->remote);
     for (uint32_t i = 0; m->config.engine.num_spec_tokens > 0 && i < s->plan->n; i++) {
         uint32_t drafts = s->plan->item[i].spec;
         uint32_t sampled = s->sampled ? s->sampled[i] : 1;

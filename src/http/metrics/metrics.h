@@ -18,6 +18,7 @@ struct metrics_load { /* of one engine, now */
     uint32_t running, waiting;
     uint32_t waiting_deferred; /* of those waiting: not for lack of room */
     double kv_usage;
+    struct vt_fetches fetches;
 };
 /* A step has ended: its output tokens, cache lookups, preemptions, drafts. What became
  * of prompts is told by metrics_first_token(). */

@@ -72,9 +72,14 @@ enum metrics_scalar { /* gauges and counters of an engine */
                       M_HOST_WRITE_USAGE,
                       M_HOST_READ_USAGE,
                       M_NO_ROOM,
-                      M_PULLS_FAILED, /* none does */
-                      M_NOTES_FAILED,
+                      M_STORES_SKIPPED,
+                      M_PULLS_FAILED,
+                      M_NOTES_FAILED, /* none does */
                       M_PREFILLS_EXPIRED,
+                      M_TOLD_LATE,
+                      M_FETCHES_WAITING,
+                      M_FETCHES_MOVING,
+                      M_FETCHES_DONE,
                       M_SCALARS
 };
 
@@ -97,8 +102,12 @@ enum metrics_histogram {
     H_COMPUTED,
     H_LOAD_SIZE,
     H_STORE_SIZE,
+    H_LOOKUP,
+    H_ASKED,
     H_PULL_TIME,
+    H_PULL_POST,
     H_PULL_BYTES,
+    H_PULL_PARTS,
     H_HISTOGRAMS
 };
 
@@ -116,7 +125,10 @@ enum metrics_when {
     METRICS_SINCE_032,
     METRICS_WITH_DRAFTS,
     METRICS_WITH_OFFLOAD,
-    METRICS_WITH_PULLS
+    METRICS_WITH_THRESHOLD,
+    METRICS_WITH_PULLS,
+    METRICS_PULLS_032,
+    METRICS_FETCHES_032
 };
 
 struct metrics_family {

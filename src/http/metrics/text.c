@@ -306,7 +306,14 @@ int metrics_prepare(struct metrics *m, struct vt_err *err)
         [METRICS_SINCE_032] = m->line >= API_LINE_032,
         [METRICS_WITH_DRAFTS] = m->config.engine.num_spec_tokens > 0,
         [METRICS_WITH_OFFLOAD] = m->config.engine.offload.num_cpu_blocks > 0,
+        [METRICS_WITH_THRESHOLD] = m->config.engine.offload.num_cpu_blocks > 0 &&
+                                   m->config.engine.offload.store_threshold >= 2,
         [METRICS_WITH_PULLS] = m->config.engine.remote.on,
+        [METRICS_PULLS_032] = m->config.engine.remote.on && m->line >= API_LINE_032,
+        [METRICS_FETCHES_032] =
+            m->line >= API_LINE_032 &&
+            (m->config.engine.offload.num_cpu_blocks > 0 ||
+             (m->config.engine.remote.on && m->config.engine.remote.pulls)),
     };
     struct maker k = {m, &m->text, err, VT_OK};
 

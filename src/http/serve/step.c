@@ -11,7 +11,9 @@ struct metrics_load serve_load(const struct rank *r)
 {
     const struct vt_sched *q = vt_engine_sched(r->core);
     struct metrics_load l = {.waiting = vt_sched_waiting(q, NULL, 0),
-                             .kv_usage = vt_sched_kv_usage(q)};
+                             .waiting_deferred = vt_sched_apart(q),
+                             .kv_usage = vt_sched_kv_usage(q),
+                             .fetches = vt_sched_fetches(q)};
 
     (void)vt_sched_running(q, &l.running);
     return l;

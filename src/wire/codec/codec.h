@@ -218,6 +218,9 @@ struct wire_stats { /* scheduler_stats */
     struct vt_cache_stats cache; /* prefix_cache_stats */
     bool has_external;
     struct vt_cache_stats external; /* connector_prefix_cache_stats */
+    uint64_t host_hits, p2p_hits;   /* of its hits; since 0.32 */
+    struct vt_fetches fetches;      /* since 0.32 */
+    struct mp_span connector;       /* kv_connector_stats; absent: nil */
     bool has_spec;
     struct wire_spec spec;
     bool has_iteration;

@@ -391,7 +391,6 @@ uint8_t *msg_poke_field(uint8_t *p, const struct vt_wire_line *line,
             return poke_nil(p);
         return poke_i64(p, *(const int64_t *)at);
     case MSG_NESTED:
-    case MSG_ZEROS:
         if (!is_there(f, thing))
             return poke_nil(p);
         return msg_poke_map(p, line, f->nested, thing);
@@ -417,7 +416,8 @@ static bool is_written(const struct vt_wire_line *line, const struct msg_field *
 {
     const struct mp_span *text = (const void *)((const char *)thing + f->at);
 
-    if (f->nil == MSG_LEFT_OUT && !text->at)
+    if (f->nil == MSG_LEFT_OUT &&
+        (f->kind == MSG_U64 ? *(const uint64_t *)(const void *)text == 0 : !text->at))
         return false;
     return f->since == MSG_ALL_LINES || line->minor >= f->since;
 }
@@ -473,7 +473,6 @@ static size_t field_room(const struct msg_field *f, const char *thing)
         return room;
     case MSG_NESTED:
     case MSG_TUPLE:
-    case MSG_ZEROS:
         return room + (f->poke ? POKE_CONSTANTS : 0) +
                fields_room(f->nested, 0, f->nested->n, thing);
     default:

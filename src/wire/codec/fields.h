@@ -40,8 +40,7 @@ enum msg_kind {
     MSG_NESTED,      /* a map of fields of the same struct */
     MSG_TUPLE,       /* an array of them */
     /* Not read: */
-    MSG_BYTE,  /* always written so */
-    MSG_ZEROS, /* a map of them */
+    MSG_BYTE, /* always written so */
 };
 
 /* Values of one byte. */
@@ -55,8 +54,8 @@ enum {
 };
 
 /* nil leaves the default. MSG_NIL_BELOW_0: a negative number is written as nil, with
- * MSG_NIL_AT_0 the number 0; MSG_LEFT_OUT: a text that is absent is not written, nor is
- * its key. */
+ * MSG_NIL_AT_0 the number 0; MSG_LEFT_OUT: a text that is absent, or a number 0, is not
+ * written, nor is its key. */
 enum msg_nil { MSG_NEVER_NIL, MSG_NIL_OK, MSG_NIL_BELOW_0, MSG_NIL_AT_0, MSG_LEFT_OUT };
 
 /* The first line that writes it: 26 is 0.26. */

@@ -118,13 +118,23 @@ static const struct msg_table *output_table(const struct msg_in *r)
         STAT("queries", MSG_U64, of.queries), STAT("hits", MSG_U64, of.hits),  \
         STAT("preempted_requests", MSG_U64, of.preempted_requests),            \
         STAT("preempted_queries", MSG_U64, of.preempted_queries),              \
-        STAT("preempted_hits", MSG_U64, of.preempted_hits),                    \
-        MSG_CONST("hits_by_source", MSG_NO_PAIRS, MSG_FROM_0_32)
+        STAT("preempted_hits", MSG_U64, of.preempted_hits)
 
-static const struct msg_field prefix_fields[] = {CACHE_STATS(cache)};
+static const struct msg_field prefix_fields[] = {
+    CACHE_STATS(cache), MSG_CONST("hits_by_source", MSG_NO_PAIRS, MSG_FROM_0_32)};
 static const struct msg_table prefix_table = MSG_TABLE(prefix_fields);
 
-static const struct msg_field external_fields[] = {CACHE_STATS(external)};
+static const struct msg_field source_fields[] = {
+    MSG_FIELD(struct wire_outputs, "host", MSG_U64, MSG_LEFT_OUT, stats.host_hits),
+    MSG_FIELD(struct wire_outputs, "p2p", MSG_U64, MSG_LEFT_OUT, stats.p2p_hits),
+};
+static const struct msg_table source_table = MSG_TABLE(source_fields);
+
+static const struct msg_field external_fields[] = {
+    CACHE_STATS(external),
+    {MSG_NAMED("hits_by_source", MSG_NESTED, MSG_NIL_OK), .since = MSG_FROM_0_32,
+     .nested = &source_table},
+};
 static const struct msg_table external_table = MSG_TABLE(external_fields);
 
 static const struct msg_field iteration_fields[] = {
@@ -150,11 +160,11 @@ static const struct msg_field spec_fields[] = {
 };
 static const struct msg_table spec_table = MSG_TABLE(spec_fields);
 
-/* Requests that fetch KV blocks from elsewhere: none here. */
+/* Requests that fetch KV blocks from elsewhere. */
 static const struct msg_field fetch_fields[] = {
-    MSG_CONST("waiting_to_start", MSG_ZERO, MSG_ALL_LINES),
-    MSG_CONST("in_progress", MSG_ZERO, MSG_ALL_LINES),
-    MSG_CONST("completed_waiting", MSG_ZERO, MSG_ALL_LINES),
+    STAT("waiting_to_start", MSG_U32, fetches.waiting),
+    STAT("in_progress", MSG_U32, fetches.pulling),
+    STAT("completed_waiting", MSG_U32, fetches.pulled),
 };
 static const struct msg_table fetch_table = MSG_TABLE(fetch_fields);
 
@@ -162,7 +172,7 @@ static const struct msg_field stats_fields[] = {
     STAT("num_running_reqs", MSG_U32, running),
     STAT("num_waiting_reqs", MSG_U32, waiting),
     STAT("num_skipped_waiting_reqs", MSG_U32, skipped_waiting),
-    {MSG_NAMED("num_kv_fetch_reqs_by_stage", MSG_ZEROS, MSG_NIL_OK),
+    {MSG_NAMED("num_kv_fetch_reqs_by_stage", MSG_NESTED, MSG_NIL_OK),
      .since = MSG_FROM_0_32, .nested = &fetch_table},
     STAT("step_counter", MSG_U64, step_counter),
     STAT("current_wave", MSG_I64, current_wave),
@@ -177,7 +187,7 @@ static const struct msg_field stats_fields[] = {
     MSG_CONST("kv_cache_eviction_events", MSG_NO_ITEMS, MSG_ALL_LINES),
     {MSG_NAMED("spec_decoding_stats", MSG_NESTED, MSG_NIL_OK),
      .n_at = offsetof(struct wire_outputs, stats.has_spec), .nested = &spec_table},
-    MSG_CONST("kv_connector_stats", MSG_NIL, MSG_ALL_LINES),
+    STAT("kv_connector_stats", MSG_VALUE, connector),
     MSG_CONST("ec_connector_stats", MSG_NIL, MSG_FROM_0_31),
     MSG_CONST("waiting_lora_adapters", MSG_NO_PAIRS, MSG_ALL_LINES),
     MSG_CONST("running_lora_adapters", MSG_NO_PAIRS, MSG_ALL_LINES),

@@ -12,6 +12,7 @@ struct wire_stats engines_stats(const struct play_engines *k, const struct rank 
     uint32_t blocks = k->p->engine.num_gpu_blocks - 1, running;
     struct wire_stats t = {
         .waiting = vt_sched_waiting(s, NULL, 0),
+        .fetches = vt_sched_fetches(s),
         .current_wave = r->wave,
         .step_counter = r->step_counter,
         .kv_usage = vt_sched_kv_usage(s),
@@ -367,9 +368,13 @@ int engines_emit(struct play_engines *k, struct rank *r, const struct vt_step *s
     if (log_stats) {
         vt_driver_tell_plan(k->driver, s, note_event);
         stats = engines_stats(k, r);
+        stats.skipped_waiting = vt_sched_apart(vt_engine_sched(r->core));
+        stats.waiting -= stats.skipped_waiting;
         stats.cache = s->cache;
         stats.has_external = s->offload || s->remote;
         stats.external = s->external;
+        *(s->remote ? &stats.p2p_hits : &stats.host_hits) = s->external.hits;
+        stats.connector = engines_connector_stats(k, r, s);
         add_spec(k, s, &stats);
         add_iteration(k, s, &stats);
     }

@@ -223,6 +223,7 @@ void play_engines_close(struct play *p)
     vt_buf_free(&k->message);
     vt_buf_free(&k->values);
     vt_buf_free(&k->kept);
+    vt_buf_free(&k->connector);
     free(k->rank);
     free(k->token);
     free(k->order);

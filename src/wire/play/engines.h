@@ -49,6 +49,7 @@ struct rank {               /* one engine */
     uint64_t step_counter;
     bool awake;                          /* a wave is on */
     uint32_t told_waiting, told_running; /* to the coordinator */
+    uint64_t told_no_room;               /* stores, to frontends */
 };
 
 struct play_engines {
@@ -60,7 +61,7 @@ struct play_engines {
     vt_ns restless_ns; /* when ranks in a wave were last seen at work */
 
     struct vt_kv_batch kv; /* scratch, as what follows */
-    struct vt_buf message, values, kept;
+    struct vt_buf message, values, kept, connector;
     struct logprobs_aux aux;
     uint32_t *token;
     size_t cap_tokens;
@@ -84,6 +85,10 @@ struct play_request *engines_find(const struct play_engines *k, uint32_t engine,
                                   struct mp_span id); /* NULL: none */
 /* Takes a request from the tables; it is the caller's now. */
 void engines_forget(struct play_engines *k, struct play_request *q);
+
+/* connector.c: kv_connector_stats of a step, good until the next; absent: nil. */
+struct mp_span engines_connector_stats(struct play_engines *k, struct rank *r,
+                                       const struct vt_step *s);
 
 /* send.c: a message of the rank's at that time, up to its rows, which are written if
  * `o` has them; who has not writes them next. */

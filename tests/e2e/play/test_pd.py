@@ -21,7 +21,7 @@ class PrefillDecode(unittest.IsolatedAsyncioTestCase):
         for _ in range(2):
             frontend = Frontend()
             port = free_port()
-            play = Play(frontend.handshake, *FLAGS,
+            play = Play(frontend.handshake, *FLAGS, "--step-stats-out", f"stats-{port}.jsonl",
                         env={"VLLM_NIXL_SIDE_CHANNEL_PORT": str(port)})
             self.pair.append((frontend, play, port))
         for frontend, _, _ in self.pair:
@@ -60,6 +60,16 @@ class PrefillDecode(unittest.IsolatedAsyncioTestCase):
         # The decoder computed one token of each prompt; the rest came from elsewhere.
         m = await self.decode.metrics()
         self.assertGreaterEqual(m("external_prefix_cache_hits_total"), 500)
+        frontend, play, port = self.pair[1]
+        play.end()
+        with open(f"stats-{port}.jsonl") as f:
+            told = [json.loads(line)["scheduler"]["kv_connector_stats"] for line in f]
+        told = [x for x in told if x]
+        self.assertEqual(sum(len(x["transfer_duration"]) for x in told), 2)
+        self.assertEqual(sum(len(x["post_duration"]) for x in told), 2)
+        self.assertGreaterEqual(sum(sum(x["bytes_transferred"]) for x in told), 32 * 65536)
+        self.assertGreaterEqual(sum(sum(x["transfer_duration"]) for x in told), 0.02)
+        self.assertEqual("num_failed_handshakes" in told[0], MINOR >= 31)
 
     async def test_blocks_are_kept_until_they_are_pulled(self):
         first = await self.prefill.complete(PROMPT, max_tokens=1,
