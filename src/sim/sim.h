@@ -53,10 +53,9 @@ struct vt_fleet {
     uint32_t prefill_instances;
     struct vt_autoscale autoscale;
     uint64_t seed;
-    /* Engines run side by side on so many threads while none can matter to another, and
-     * results are those of one thread to the byte; up to 1: one event after the other.
-     * Not used by what needs to know of every engine at every arrival, see
-     * docs/simulate.md. */
+    /* Engines run for a while each on so many threads while none can matter to another,
+     * and results are the same to the byte; 0: one event after the other. Not used by
+     * what needs to know of every engine at every arrival, see docs/simulate.md. */
     uint32_t threads;
 };
 /* Is `routing` one, and if not, why. */

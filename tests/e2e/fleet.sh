@@ -95,7 +95,8 @@ bad "more often than the one before" simulate --num-speculative-tokens 2 \
     --speculative-acceptance 0.5,0.6
 bad "must be 0 to 1, or a list" simulate --speculative-acceptance 0.5,
 
-# Threads change no byte; without think time there is nothing for a second one to do.
+# Threads change no byte against one event after the other, which --out asks for; without
+# think time there is nothing for a second one to do.
 for think in 0.5 0; do
     cat >sessions.yaml <<END
 requests: 400
@@ -105,11 +106,13 @@ output: {dist: uniform, min: 1, max: 40}
 sessions: {turns: 4, starters: 5, starter: 300, think_time_s: {dist: uniform, min: $think, max: 3}}
 END
     for routing in round-robin weighted least-loaded; do
+        fleet=(--instances 5 --workload sessions.yaml --routing "$routing" --json
+            --num-gpu-blocks 300 --max-model-len 4000)
+        good simulate "${fleet[@]}" --out events
+        cp out events.json
         for threads in 1 2 8; do
-            good simulate --instances 5 --workload sessions.yaml --routing $routing \
-                --threads $threads --json --num-gpu-blocks 300 --max-model-len 4000
-            [ $threads -gt 1 ] || cp out one.json
-            cmp out one.json
+            good simulate "${fleet[@]}" --threads $threads
+            cmp out events.json
         done
     done
 done

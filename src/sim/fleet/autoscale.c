@@ -145,6 +145,7 @@ int autoscale_act(struct fleet *f, vt_ns now, struct vt_err *err)
     for (uint32_t i = f->n; i-- > 0 && fewer > 0;)
         if (f->inst[i].state == SERVING) {
             f->inst[i].state = DRAINING;
+            look_change(f);
             if (f->seen[i].in_flight == 0)
                 fleet_stop(f, i, now);
             fewer--;

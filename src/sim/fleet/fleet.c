@@ -65,17 +65,18 @@ int fleet_start(struct fleet *f, uint32_t i, vt_ns now, struct vt_err *err)
         add_totals(&x->past, &t);
         vt_engine_free(x->engine);
         x->engine = NULL;
-        key_view_clear(&x->view);
         router_forget(f->router, i);
     } else {
         x->from_ns = now;
     }
     x->state = SERVING;
     x->to_ns = -1;
-    f->seen[i] = (struct seen){0};
     turns_set(&f->turns, i, VT_NEVER);
     rc = vt_engine_new(&x->engine, x->config, x->model, err);
-    if (rc == VT_OK && f->lockstep)
+    if (rc != VT_OK)
+        return rc;
+    look_start(f, i);
+    if (f->lockstep)
         rc = vt_ranks_join(f->lockstep[i / f->f->ranks].ranks, i % f->f->ranks,
                            x->engine, err);
     return rc;
@@ -85,95 +86,7 @@ void fleet_stop(struct fleet *f, uint32_t i, vt_ns now)
 {
     f->inst[i].state = OFF;
     f->inst[i].to_ns = now;
-}
-
-/* ---- the router's view ------------------------------------------------ */
-
-bool fleet_must_look(const struct fleet *f, vt_ns now)
-{
-    return (router_wants(f->router) & WANT_STATE) != 0 &&
-           (f->seen_ns < 0 || now - f->seen_ns >= f->f->staleness_ns);
-}
-
-static void see_engines(struct fleet *f, vt_ns now)
-{
-    f->seen_ns = now;
-    for (uint32_t i = 0; i < f->n; i++) {
-        struct vt_engine_state x;
-
-        if (!f->inst[i].engine)
-            continue;
-        x = vt_engine_state(f->inst[i].engine, now);
-        f->seen[i].waiting = x.waiting;
-        f->seen[i].running = x.running;
-        f->seen[i].kv_usage = x.kv_usage;
-    }
-}
-
-/* As vt_engine_cached_blocks(), of some time ago. */
-static uint32_t cached_before(const struct instance *x, const struct ask *a)
-{
-    uint32_t group, units = vt_engine_key_units(x->engine, &group), n = 0;
-
-    while (n + units <= a->n_keys) {
-        uint64_t key = a->key[n + units - 1];
-
-        if (!key_view_had(&x->view, key, vt_engine_blocks_of(x->engine, key)))
-            break;
-        n += units;
-    }
-    return n;
-}
-
-static int see_caches(struct fleet *f, const struct ask *a, vt_ns now,
-                      struct vt_err *err)
-{
-    for (uint32_t k = 0; k < a->n; k++) {
-        uint32_t i = a->candidate[k];
-        struct instance *x = &f->inst[i];
-
-        if (f->f->staleness_ns == 0) {
-            f->seen[i].cached = vt_engine_cached_blocks(x->engine, a->key, a->n_keys);
-            continue;
-        }
-        if (!key_view_see(&x->view, now))
-            return vt_nomem(err);
-        f->seen[i].cached = cached_before(x, a);
-    }
-    return VT_OK;
-}
-
-int fleet_route(struct fleet *f, size_t req, vt_ns now, unsigned pool,
-                struct vt_err *err)
-{
-    unsigned wants = router_wants(f->router);
-    struct live *l = window_live(&f->r->window, req);
-    uint32_t split = f->f->prefill_instances, first = pool == POOL_DECODE ? split : 0;
-    uint32_t end = pool == POOL_MAIN && split > 0 ? split : f->n;
-    struct ask a = {.seen = f->seen,
-                    .session = window_work(&f->r->window, req)->session,
-                    .pool = pool,
-                    .candidate = f->candidate};
-    int rc;
-
-    for (uint32_t i = first; i < end; i++)
-        if (f->inst[i].state == SERVING)
-            f->candidate[a.n++] = i;
-    if (fleet_must_look(f, now))
-        see_engines(f, now);
-    if (wants & WANT_KEYS) {
-        struct vt_request q = run_request(window_piece(&f->r->window, req)->w,
-                                          window_work(&f->r->window, req), req);
-
-        a.key = vt_keys_of(f->keys, &q, &a.n_keys);
-        if (!a.key)
-            return vt_nomem(err);
-    }
-    if (((wants & WANT_CACHED) && (rc = see_caches(f, &a, now, err))) ||
-        (rc = router_pick(f->router, &a, &l->instance, err)))
-        return rc;
-    f->seen[l->instance].in_flight++;
-    return VT_OK;
+    look_change(f);
 }
 
 void fleet_follow(struct fleet *f, uint32_t i)
@@ -273,22 +186,15 @@ int fleet_act(struct fleet *f, struct sim_run *r, uint32_t i, vt_ns due,
 
     if (rc == VT_OK && done)
         rc = note_step(f, r, i, done, err);
-    if (rc == VT_OK && x->config->kv_events) {
-        uint32_t n, group;
-        const struct vt_kv_event *e = vt_engine_kv_events(x->engine, &n);
-
-        (void)vt_engine_key_units(x->engine, &group);
-        if (n > 0 && !key_view_tell(&x->view, due, e, n, group))
-            rc = vt_nomem(err);
-        vt_engine_kv_events_clear(x->engine);
-    }
-    return rc;
+    return rc == VT_OK && x->config->kv_events ? look_tell(x, due, err) : rc;
 }
 
 static int step_engine(struct fleet *f, uint32_t i, struct vt_err *err)
 {
     int rc = fleet_act(f, f->r, i, f->turns.due[i], err);
 
+    if (rc == VT_OK)
+        rc = look_hear(f, i, err);
     fleet_follow(f, i);
     if (f->lockstep)
         follow_ranks(f, i / f->f->ranks);
@@ -407,7 +313,6 @@ static int open_fleet(struct fleet *f, struct sim_run *r, struct vt_err *err)
 
     *f = (struct fleet){.r = r,
                         .f = spec,
-                        .seen_ns = -1,
                         .high_since = -1,
                         .low_since = -1,
                         .tick_ns = interval_ns > 0 ? interval_ns : VT_NEVER};
@@ -421,17 +326,16 @@ static int open_fleet(struct fleet *f, struct sim_run *r, struct vt_err *err)
     f->n = interval_ns > 0 ? spec->autoscale.most : spec->instances;
     f->inst = calloc(f->n, sizeof(*f->inst));
     f->config = calloc(f->n, sizeof(*f->config));
-    f->seen = calloc(f->n, sizeof(*f->seen));
-    f->candidate = calloc(f->n, sizeof(*f->candidate));
-    if (!f->inst || !f->config || !f->seen || !f->candidate)
+    if (!f->inst || !f->config)
         return vt_nomem(err);
+    if ((rc = look_open(f, err)))
+        return rc;
     for (uint32_t i = 0; i < f->n; i++)
         set_instance(f, i, false);
     if ((rc = open_router(f, err)))
         return rc;
     for (uint32_t i = 0; i < f->n; i++)
-        set_instance(f, i,
-                     spec->staleness_ns > 0 && (router_wants(f->router) & WANT_CACHED));
+        set_instance(f, i, (router_wants(f->router) & WANT_CACHED) != 0);
     for (uint32_t i = 0; i < (spec->replica ? f->n : 1); i++)
         if ((rc = run_check_requests(r->w, f->inst[i].config, err)))
             return rc;
@@ -447,17 +351,15 @@ static void close_fleet(struct fleet *f)
 {
     for (uint32_t i = 0; f->inst && i < f->n; i++) {
         vt_engine_free(f->inst[i].engine);
-        key_view_free(&f->inst[i].view);
         free(f->inst[i].parting.tag);
         free(f->inst[i].inbox.sent);
     }
     for (uint32_t i = 0; f->lockstep && i < f->n / f->f->ranks; i++)
         vt_ranks_free(f->lockstep[i].ranks);
+    look_close(f);
     free(f->lockstep);
     free(f->inst);
     free(f->config);
-    free(f->seen);
-    free(f->candidate);
     free(f->turns.due);
     free(f->turns.winner);
     vt_agenda_free(&f->transfers);

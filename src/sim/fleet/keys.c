@@ -24,6 +24,14 @@ static void unlink_link(struct key_lru *l, uint32_t i)
     *(x->next != 0 ? &l->link[x->next].prev : &l->oldest) = x->prev;
 }
 
+/* The oldest key goes. */
+static void drop_key(struct key_lru *l, uint64_t key)
+{
+    vt_map_drop(&l->map, vt_map_get(&l->map, key));
+    if (l->index)
+        holders_drop(l->index, key, l->instance);
+}
+
 static bool note_one(struct key_lru *l, uint64_t key)
 {
     uint64_t *at = vt_map_get(&l->map, key);
@@ -34,8 +42,8 @@ static bool note_one(struct key_lru *l, uint64_t key)
     if (linked)
         unlink_link(l, i);
     if (!at) {
-        if (linked) /* the oldest key goes */
-            vt_map_drop(&l->map, vt_map_get(&l->map, x->key));
+        if (linked)
+            drop_key(l, x->key);
         x->key = key;
         at = vt_map_put(&l->map, key);
         if (!at)
@@ -49,6 +57,15 @@ static bool note_one(struct key_lru *l, uint64_t key)
     return true;
 }
 
+static bool note_first(const struct key_lru *l, uint64_t key)
+{
+    struct holder *x = holders_put(l->index, key, l->instance);
+
+    if (x)
+        x->times = 1;
+    return x != NULL;
+}
+
 bool key_lru_note(struct key_lru *l, const uint64_t *key, uint32_t n)
 {
     bool good = true;
@@ -60,14 +77,14 @@ bool key_lru_note(struct key_lru *l, const uint64_t *key, uint32_t n)
     /* The first block last: a prefix goes only after all that builds on it. */
     for (uint32_t i = n; i-- > 0 && good;)
         good = note_one(l, key[i]);
-    return good;
+    return good && n > 0 && l->index ? note_first(l, key[0]) : good;
 }
 
 void key_lru_free(struct key_lru *l)
 {
     vt_map_free(&l->map);
     free(l->link);
-    *l = (struct key_lru){.cap = l->cap};
+    *l = (struct key_lru){.cap = l->cap, .instance = l->instance, .index = l->index};
 }
 
 /* ---- told of late ----------------------------------------------------- */
@@ -114,8 +131,36 @@ static bool is_change(const struct vt_kv_event *e, uint32_t group)
            e->medium == VT_MEDIUM_GPU;
 }
 
+static bool tell_first(struct key_view *v, vt_ns at, uint64_t key, uint32_t change)
+{
+    if (vt_grow(&v->first, &v->cap_firsts, v->n_firsts + 1, sizeof(*v->first), NULL) !=
+        VT_OK)
+        return false;
+    v->first[v->n_firsts++] = (struct key_told){at, key, change};
+    return true;
+}
+
+/* The first block of a prompt that comes when none was there, or the last one of its
+ * content that goes. */
+static bool follow_first(struct key_view *v, vt_ns at, const struct vt_kv_event *e)
+{
+    uint64_t *there = vt_map_get(&v->firsts, e->key);
+
+    if (e->kind == VT_KV_STORED) {
+        if (e->part ? e->index + 1 != v->units : e->index > 0)
+            return true;
+        if (!there)
+            there = vt_map_put(&v->firsts, e->key);
+        return there && ((*there)++ > 0 || tell_first(v, at, e->key, 1));
+    }
+    if (!there || --*there > 0)
+        return true;
+    vt_map_drop(&v->firsts, there);
+    return tell_first(v, at, e->key, UINT32_MAX);
+}
+
 bool key_view_tell(struct key_view *v, vt_ns at, const struct vt_kv_event *e,
-                   uint32_t n, uint32_t group)
+                   uint32_t n)
 {
     if (!expire_events(v, at))
         return false;
@@ -127,10 +172,14 @@ bool key_view_tell(struct key_view *v, vt_ns at, const struct vt_kv_event *e,
     }
     if (vt_grow(&v->told, &v->cap, v->n + n, sizeof(*v->told), NULL) != VT_OK)
         return false;
-    for (uint32_t i = 0; i < n; i++)
-        if (is_change(&e[i], group))
-            v->told[v->n++] = (struct key_told){
-                at, e[i].key, e[i].kind == VT_KV_STORED ? 1 : UINT32_MAX};
+    for (uint32_t i = 0; i < n; i++) {
+        if (!is_change(&e[i], v->group))
+            continue;
+        v->told[v->n++] =
+            (struct key_told){at, e[i].key, e[i].kind == VT_KV_STORED ? 1 : UINT32_MAX};
+        if (!follow_first(v, at, &e[i]))
+            return false;
+    }
     return true;
 }
 
@@ -144,12 +193,15 @@ bool key_view_had(const struct key_view *v, uint64_t key, uint32_t blocks)
 void key_view_clear(struct key_view *v)
 {
     vt_map_clear(&v->late);
-    v->head = v->n = v->counted = 0;
+    vt_map_clear(&v->firsts);
+    v->head = v->n = v->counted = v->n_firsts = 0;
 }
 
 void key_view_free(struct key_view *v)
 {
     vt_map_free(&v->late);
+    vt_map_free(&v->firsts);
     free(v->told);
-    *v = (struct key_view){.delay = v->delay};
+    free(v->first);
+    *v = (struct key_view){.delay = v->delay, .group = v->group, .units = v->units};
 }

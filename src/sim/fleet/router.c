@@ -5,17 +5,12 @@
 
 #include "sim/fleet/router.h"
 
-enum { MAX_TERMS = 16 };
-
-struct term {
-    const struct scorer *scorer;
-    double weight; /* all of them add up to 1 */
-};
-
 struct router {
     const struct policy *policy;
     struct term term[MAX_TERMS];
     uint32_t n_terms;
+    unsigned wants;
+    struct standing *standing; /* NULL: every candidate is scored for each request */
     struct memory memory;
     uint32_t n;
     uint32_t vllm; /* as router_config's */
@@ -127,12 +122,10 @@ static uint32_t pick_vllm_dp(struct router *r, const struct ask *a)
 
 static uint32_t pick_session(struct router *r, const struct ask *a)
 {
-    uint32_t home =
-        a->session != VT_NO_TURN ? r->memory.home[a->pool][a->session] : NO_HOME;
+    uint32_t home = home_of(&r->memory, a);
 
-    for (uint32_t k = 0; k < a->n; k++)
-        if (a->candidate[k] == home)
-            return k;
+    if (home != NO_HOME && a->place[home] != NO_PLACE)
+        return a->place[home];
     return pick_least_loaded(r, a);
 }
 
@@ -141,14 +134,13 @@ static uint32_t pick_weighted(struct router *r, const struct ask *a)
     double best = -1.0;
     uint32_t n = 0;
 
+    if (r->standing)
+        return standing_pick(r->standing, &r->memory, a, &r->rng);
     memset(r->sum, 0, a->n * sizeof(*r->sum));
     for (uint32_t i = 0; i < r->n_terms; i++) {
         scorer_score(r->term[i].scorer, &r->memory, a, r->score);
-        for (uint32_t k = 0; k < a->n; k++) {
-            double s = r->score[k] < 0.0 ? 0.0 : r->score[k] > 1.0 ? 1.0 : r->score[k];
-
-            r->sum[k] += r->term[i].weight * s;
-        }
+        for (uint32_t k = 0; k < a->n; k++)
+            r->sum[k] += term_part(&r->term[i], r->score[k]);
     }
     for (uint32_t k = 0; k < a->n; k++) {
         if (r->sum[k] > best)
@@ -169,7 +161,7 @@ static const struct policy policies[] = {
     {"always-busiest", WANT_STATE | WANT_EXACT, pick_busiest},
     {"power-of-two", WANT_STATE | WANT_EXACT, pick_power_of_two},
     {"vllm-dp", WANT_STATE | WANT_EXACT, pick_vllm_dp},
-    {"session-affinity", WANT_STATE | WANT_EXACT, pick_session},
+    {"session-affinity", WANT_STATE | WANT_EXACT | WANT_HOME, pick_session},
 };
 static const struct policy weighted = {"weighted", 0, pick_weighted};
 #define DEFAULT_TERMS "precise-prefix-cache:2,queue-depth:1,kv-utilization:1"
@@ -255,16 +247,8 @@ int vt_routing_check(const char *routing, struct vt_err *err)
 
 /* ---- life ------------------------------------------------------------- */
 
-static int open_memory(struct router *r, size_t n_sessions, struct vt_err *err)
+static int open_homes(struct memory *m, size_t n_sessions, struct vt_err *err)
 {
-    struct memory *m = &r->memory;
-
-    m->used = calloc(r->n, sizeof(*m->used));
-    m->lru = calloc(r->n, sizeof(*m->lru));
-    if (!m->used || !m->lru)
-        return vt_nomem(err);
-    for (uint32_t i = 0; i < r->n; i++)
-        m->lru[i].cap = ROUTER_LRU_KEYS;
     for (unsigned p = 0; p < N_POOLS; p++) {
         m->home[p] = malloc((n_sessions + 1) * sizeof(*m->home[p]));
         if (!m->home[p])
@@ -273,6 +257,52 @@ static int open_memory(struct router *r, size_t n_sessions, struct vt_err *err)
             m->home[p][i] = NO_HOME;
     }
     return VT_OK;
+}
+
+static void put_between(struct memory *m, uint32_t older, uint32_t i, uint32_t newer)
+{
+    m->older[i] = older;
+    m->newer[i] = newer;
+    m->newer[older] = m->older[newer] = i;
+}
+
+static int open_memory(struct router *r, size_t n_sessions, struct vt_err *err)
+{
+    struct memory *m = &r->memory;
+
+    m->n = r->n;
+    m->newer = calloc((size_t)r->n + 1, sizeof(*m->newer));
+    m->older = calloc((size_t)r->n + 1, sizeof(*m->older));
+    m->chosen = calloc(r->n, sizeof(*m->chosen));
+    m->lru = calloc(r->n, sizeof(*m->lru));
+    if (!m->newer || !m->older || !m->chosen || !m->lru)
+        return vt_nomem(err);
+    m->newer[r->n] = m->older[r->n] = r->n;
+    for (uint32_t i = 0; i < r->n; i++) {
+        put_between(m, m->older[r->n], i, r->n);
+        m->lru[i] =
+            (struct key_lru){.cap = ROUTER_LRU_KEYS, .instance = i, .index = &m->sent};
+    }
+    return r->wants & WANT_HOME ? open_homes(m, n_sessions, err) : VT_OK;
+}
+
+static unsigned wants_of(const struct router *r)
+{
+    unsigned wants = r->policy->wants;
+
+    for (uint32_t i = 0; i < r->n_terms; i++)
+        wants |= r->term[i].scorer->wants;
+    return wants;
+}
+
+/* Where all terms allow it. */
+static int open_standing(struct router *r, struct vt_err *err)
+{
+    for (uint32_t i = 0; i < r->n_terms; i++)
+        if (r->term[i].scorer->by == BY_ALL)
+            return VT_OK;
+    return r->n_terms > 0 ? standing_new(&r->standing, r->term, r->n_terms, r->n, err)
+                          : VT_OK;
 }
 
 int router_new(struct router **out, const struct router_config *c, struct vt_err *err)
@@ -284,6 +314,7 @@ int router_new(struct router **out, const struct router_config *c, struct vt_err
     if (rc != VT_OK)
         goto fail;
     r->n = c->n_instances;
+    r->wants = wants_of(r);
     r->vllm = c->vllm;
     r->lockstep = c->lockstep;
     vt_rng_init(&r->rng, c->seed, "router");
@@ -292,7 +323,7 @@ int router_new(struct router **out, const struct router_config *c, struct vt_err
     r->tied = calloc(r->n, sizeof(*r->tied));
     rc = r->score && r->sum && r->tied ? open_memory(r, c->n_sessions, err)
                                        : vt_nomem(err);
-    if (rc != VT_OK)
+    if (rc != VT_OK || (!c->one_by_one && (rc = open_standing(r, err))))
         goto fail;
     *out = r;
     return VT_OK;
@@ -308,7 +339,11 @@ void router_free(struct router *r)
     for (uint32_t i = 0; r->memory.lru && i < r->n; i++)
         key_lru_free(&r->memory.lru[i]);
     free(r->memory.lru);
-    free(r->memory.used);
+    holders_free(&r->memory.sent);
+    free(r->memory.newer);
+    free(r->memory.older);
+    free(r->memory.chosen);
+    standing_free(r->standing);
     for (unsigned p = 0; p < N_POOLS; p++)
         free(r->memory.home[p]);
     free(r->score);
@@ -319,17 +354,27 @@ void router_free(struct router *r)
 
 unsigned router_wants(const struct router *r)
 {
-    unsigned wants = r->policy->wants;
+    return r->wants;
+}
 
-    for (uint32_t i = 0; i < r->n_terms; i++)
-        wants |= r->term[i].scorer->wants;
-    return wants;
+static void leave_ring(struct memory *m, uint32_t i)
+{
+    m->newer[m->older[i]] = m->newer[i];
+    m->older[m->newer[i]] = m->older[i];
 }
 
 void router_forget(struct router *r, uint32_t instance)
 {
-    key_lru_free(&r->memory.lru[instance]);
-    r->memory.used[instance] = 0;
+    struct memory *m = &r->memory;
+    uint32_t before = m->n; /* it goes among those never chosen, by number */
+
+    key_lru_free(&m->lru[instance]);
+    holders_forget(&m->sent, instance);
+    leave_ring(m, instance);
+    m->chosen[instance] = false;
+    while (m->newer[before] < instance && !m->chosen[m->newer[before]])
+        before = m->newer[before];
+    put_between(m, before, instance, m->newer[before]);
 }
 
 /* ---- one request ------------------------------------------------------ */
@@ -340,10 +385,12 @@ int router_pick(struct router *r, const struct ask *a, uint32_t *instance,
     struct memory *m = &r->memory;
 
     *instance = a->candidate[r->policy->pick(r, a)];
-    m->used[*instance] = ++m->turn;
-    if (a->session != VT_NO_TURN)
+    leave_ring(m, *instance);
+    put_between(m, m->older[m->n], *instance, m->n);
+    m->chosen[*instance] = true;
+    if (a->session != VT_NO_TURN && m->home[a->pool])
         m->home[a->pool][a->session] = *instance;
-    if ((router_wants(r) & WANT_SENT) != 0 &&
+    if ((r->wants & WANT_SENT) != 0 &&
         !key_lru_note(&m->lru[*instance], a->key, a->n_keys))
         return vt_nomem(err);
     return VT_OK;

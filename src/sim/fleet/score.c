@@ -57,31 +57,21 @@ static void prefix_affinity(const struct memory *m, const struct ask *a, double 
                                         a->n_keys;
 }
 
-static uint64_t used_at(const struct memory *m, const struct ask *a, uint32_t k)
-{
-    return m->used[a->candidate[k]];
-}
-
 /* Spreads prompts that nobody has: to where the last choice is longest ago. */
 static void no_hit_lru(const struct memory *m, const struct ask *a, double *score)
 {
-    bool hit = false;
+    uint32_t rank = 0;
 
-    for (uint32_t k = 0; k < a->n; k++)
-        hit |= seen_of(a, k)->cached > 0;
-    for (uint32_t k = 0; k < a->n; k++) {
-        uint32_t rank = 0;
-
-        for (uint32_t j = 0; j < a->n; j++)
-            rank += used_at(m, a, j) < used_at(m, a, k) ||
-                    (used_at(m, a, j) == used_at(m, a, k) && j < k);
-        score[k] = hit ? 0.5 : a->n > 1 ? 1.0 - (double)rank / (a->n - 1) : 1.0;
-    }
+    for (uint32_t k = 0; k < a->n && a->n_hits > 0; k++)
+        score[k] = 0.5;
+    for (uint32_t i = m->newer[m->n]; i != m->n && a->n_hits == 0; i = m->newer[i])
+        if (a->place[i] != NO_PLACE)
+            score[a->place[i]] = a->n > 1 ? 1.0 - (double)rank++ / (a->n - 1) : 1.0;
 }
 
 static void session_affinity(const struct memory *m, const struct ask *a, double *score)
 {
-    uint32_t home = a->session != VT_NO_TURN ? m->home[a->pool][a->session] : NO_HOME;
+    uint32_t home = home_of(m, a);
     bool there = false;
 
     for (uint32_t k = 0; k < a->n; k++) {
@@ -94,17 +84,17 @@ static void session_affinity(const struct memory *m, const struct ask *a, double
 
 /* To add one: write its function, add a row, and its line in docs/simulate.md. */
 static const struct scorer scorers[] = {
-    {"queue-depth", WANT_STATE, .waiting = 1},
-    {"kv-utilization", WANT_STATE, kv_utilization},
-    {"prefix-affinity", WANT_KEYS | WANT_SENT, prefix_affinity},
-    {"precise-prefix-cache", WANT_KEYS | WANT_CACHED, .cached = -1},
-    {"session-affinity", 0, session_affinity},
-    {"running-requests", WANT_STATE, .running = 1},
-    {"vllm-dp", WANT_STATE, .waiting = 4, .running = 1},
-    {"load-balance", WANT_STATE | WANT_EXACT, load_balance},
-    {"active-requests", WANT_EXACT, active_requests},
-    {"load-aware", WANT_STATE, load_aware},
-    {"no-hit-lru", WANT_KEYS | WANT_CACHED, no_hit_lru},
+    {"queue-depth", WANT_STATE, BY_LOOK, .waiting = 1},
+    {"kv-utilization", WANT_STATE, BY_LOOK, kv_utilization},
+    {"prefix-affinity", WANT_KEYS | WANT_SENT, BY_REQUEST, prefix_affinity},
+    {"precise-prefix-cache", WANT_KEYS | WANT_CACHED, BY_REQUEST, .cached = -1},
+    {"session-affinity", WANT_HOME, BY_REQUEST, session_affinity},
+    {"running-requests", WANT_STATE, BY_LOOK, .running = 1},
+    {"vllm-dp", WANT_STATE, BY_LOOK, .waiting = 4, .running = 1},
+    {"load-balance", WANT_STATE | WANT_EXACT, BY_ALL, load_balance},
+    {"active-requests", WANT_EXACT, BY_ALL, active_requests},
+    {"load-aware", WANT_STATE, BY_LOOK, load_aware},
+    {"no-hit-lru", WANT_KEYS | WANT_CACHED, BY_ALL, no_hit_lru},
 };
 
 void scorer_score(const struct scorer *s, const struct memory *m, const struct ask *a,
