@@ -326,7 +326,13 @@ static int find_pool(struct vt_learn_http *h, struct vt_meta *m, struct vt_err *
         rc = send_load(h, &plan, 1, POOL_TIME, &r, err);
         h->watched = NULL;
         h->looks = NULL;
+        note_failures(&r, &seen);
     }
+    if (rc == VT_OK && h->config.stopped && h->config.stopped(h->config.user))
+        rc = vt_fail(err, VT_EIO, "stopped");
+    if (rc == VT_OK && seen.failed > 0)
+        rc = vt_fail(err, VT_EIO, "a stream to fill the KV cache failed: %s",
+                     seen.error);
     if (rc == VT_OK) {
         t = settle(h, 0);
         m->enable_prefix_caching = t.prefix_queries > 0;

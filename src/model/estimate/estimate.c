@@ -371,6 +371,13 @@ static void note_outside(struct vt_estimate *e, const struct vt_estimate_query *
         note(e, "layers with a state: by their weights and bytes; none was measured");
 }
 
+/* Layers that no capture has, unless it is of this very model. */
+static bool knows_by_bytes(const struct vt_arch *a, const char *class)
+{
+    return (a->index_topk > 0 || vt_arch_state_layers(a) > 0) &&
+           strcmp(class, "transferred") != 0;
+}
+
 /* Errors by class: of the model by itself or of what it was carried over from, and of
  * what is different from where it was measured. */
 static int expect(struct vt_estimate *e, const struct constants *c,
@@ -386,8 +393,10 @@ static int expect(struct vt_estimate *e, const struct constants *c,
         return rc;
     if (other_gpu)
         rc = take_errors(e, c, "other_gpu", err);
-    if (rc == VT_OK && other_gpu &&
-        !reach->measured) /* no better for being less known */
+    /* No better for being less known: a GPU by its data sheet, layers by their bytes.
+     */
+    if (rc == VT_OK &&
+        ((other_gpu && !reach->measured) || knows_by_bytes(q->arch, class)))
         rc = take_errors(e, c, "unmeasured_gpu", err);
     /* Neither stages nor ranks were ever judged: no better than what is known better.
      */
