@@ -481,6 +481,7 @@ enum vt_step_time {
 
 struct vt_otlp_options {
     enum vt_step_time step_time;
+    bool kv_alone; /* KV-cache events of nobody will do */
 };
 
 enum vt_otlp_kv_event {

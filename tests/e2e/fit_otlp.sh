@@ -95,6 +95,13 @@ grep -q '^  stores .*1 events, 4 blocks, 2.000 ms each, 0.500 ms a block' out ||
 grep -q '^  loads .*1 events, 3 blocks, 1.000 ms each' out || fail "$(tail -8 out)"
 grep -Eq '^ +20 +4 +4 +0 +2.000 +0.000$' out || fail "$(tail -8 out)"
 
+# Alone, as a subscriber writes them, they are counted; nothing can be fitted on them.
+echo '[1794714579.9, [["CacheStoreCommitted", "r", "CPU", 4, 17], ["BlockRemoved", [7]]], null, 3]' >alone.jsonl
+good inspect stats alone.jsonl
+grep -q '^  1 CacheStoreCommitted$' out || fail "$(cat out)"
+good inspect validate alone.jsonl
+bad "neither a step nor a request whose time is known" fit --otlp alone.jsonl -o none.json
+
 # ---- what went in comes out: a recording of serve with a known model ----
 serving --latency linear:base=1500,prefill_token=3,decode=12,context_token=0.002 \
     --otlp-traces-endpoint file:recorded.jsonl.gz

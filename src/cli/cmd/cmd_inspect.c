@@ -22,10 +22,15 @@ static int inspect_stats(const struct opt_args *a, struct vt_err *err)
 {
     const struct inspect_options *o = a->options;
     struct cli_report report;
+    const char *trace = inspect_trace(a, &report);
     struct vt_records r = {0};
     struct vt_view v = {0};
     struct vt_buf b = {0};
-    int rc = vt_records_load(&r, inspect_trace(a, &report), err);
+    int rc;
+
+    if (!o->json && inspect_tells_kv_alone(trace))
+        return cli_print_end(&b, inspect_spans_check(trace, false, &b, err), err);
+    rc = vt_records_load(&r, trace, err);
 
     if (rc == VT_OK)
         rc = vt_view_records(&v, &r, err);

@@ -12,7 +12,7 @@ bool inspect_is_spans(const char *path)
 
 static int open_spans(struct vt_otlp **o, const char *path, struct vt_err *err)
 {
-    static const struct vt_otlp_options options = {VT_STEP_INTERVAL};
+    static const struct vt_otlp_options options = {VT_STEP_INTERVAL, true};
     int rc = vt_otlp_new(o, &options, err);
 
     if (rc == VT_OK && !(rc = vt_otlp_add_file(*o, path, err)))
@@ -31,6 +31,20 @@ bool inspect_has_steps(const char *path)
             has |= vt_otlp_capture(o, i)->steps.n > 0;
     vt_otlp_free(o);
     return has;
+}
+
+bool inspect_tells_kv_alone(const char *path)
+{
+    struct vt_otlp *o = NULL;
+    struct vt_err ignored;
+    uint64_t n = 0;
+
+    if (inspect_is_spans(path) && open_spans(&o, path, &ignored) == VT_OK &&
+        vt_otlp_captures(o) == 0)
+        for (size_t i = 0; i < VT_KV_EVENTS; i++)
+            n += vt_otlp_stats(o)->kv_events[i];
+    vt_otlp_free(o);
+    return n > 0;
 }
 
 /* ---- KV-cache events ---------------------------------------------------- */

@@ -86,6 +86,8 @@ void inspect_loads_close(struct inspect_loads *l);
 /* Whether the file holds OpenTelemetry spans. */
 bool inspect_is_spans(const char *path);
 bool inspect_has_steps(const char *path); /* and steps among them */
+/* Whether it holds KV-cache events, and nothing of who caused them. */
+bool inspect_tells_kv_alone(const char *path);
 /* What they tell and lack: spans, requests, steps, malformed ones. */
 int inspect_spans_check(const char *path, bool all, struct vt_buf *b,
                         struct vt_err *err);

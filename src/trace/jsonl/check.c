@@ -129,6 +129,15 @@ int vt_check_steps(struct vt_check *c, const char *path, struct vt_err *err)
 
 /* ---- kinds ------------------------------------------------------------ */
 
+/* [time, [event, ...], ...], or what a subscriber wrote around it. */
+static bool is_kv_batch(const struct vt_node *row)
+{
+    const struct vt_node *batch = row->kind == VT_LIST ? row : vt_get(row, "decoded");
+
+    return batch && batch->kind == VT_LIST && batch->n >= 2 &&
+           batch->u.item[1].kind == VT_LIST;
+}
+
 int vt_file_kind(const char *path, enum vt_file *out, struct vt_err *err)
 {
     struct trace_reader in = {.name = path};
@@ -146,7 +155,7 @@ int vt_file_kind(const char *path, enum vt_file *out, struct vt_err *err)
         else if (vt_get(row, "ts_ms") && vt_get(row, "scheduler"))
             *out = VT_FILE_STATS;
         else if (vt_get(row, "resourceSpans") || vt_get(row, "resourceMetrics") ||
-                 vt_get(row, "resourceLogs"))
+                 vt_get(row, "resourceLogs") || is_kv_batch(row))
             *out = VT_FILE_SPANS;
         else if (vt_get(row, "input_length"))
             *out = VT_FILE_FOREIGN;
@@ -154,6 +163,11 @@ int vt_file_kind(const char *path, enum vt_file *out, struct vt_err *err)
             *out = VT_FILE_TRACE;
     } else if (rc == VT_OK && in.line && strncmp(in.line, "TIMESTAMP,", 10) == 0) {
         *out = VT_FILE_FOREIGN;
+    } else if (rc == VT_OK && in.line && in.line[0] == '[' &&
+               vt_json_parse(&in.scratch, in.line, strlen(in.line), 1, &row,
+                             &ignored) == VT_OK &&
+               is_kv_batch(row)) {
+        *out = VT_FILE_SPANS;
     }
     vt_arena_free(&in.scratch);
     vt_lines_close(in.lines);

@@ -187,7 +187,7 @@ int vt_otlp_finish(struct vt_otlp *o, struct vt_err *err)
         o->stats.kv_events[o->kv[i].kind]++;
     for (size_t i = 0; i < o->n_captures; i++)
         is_any_use |= o->capture[i].steps.n > 0 || o->capture[i].work.n > 0;
-    if (rc == VT_OK && !is_any_use)
+    if (rc == VT_OK && !is_any_use && !(o->options.kv_alone && o->n_kv > 0))
         rc = vt_fail(err, VT_EINPUT,
                      "%s: neither a step nor a request whose time is known",
                      o->source ? o->source : "OTLP");
