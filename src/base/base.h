@@ -284,6 +284,9 @@ double vt_draw_f64(uint64_t seed, uint64_t item, uint64_t k);
 /* Standard normal addressed the same way; uses draws 2k and 2k+1. */
 double vt_draw_normal(uint64_t seed, uint64_t item, uint64_t k);
 
+/* Up to 256 bytes from the kernel that nobody can repeat. False: it gives none. */
+bool vt_entropy(void *out, size_t n);
+
 /* ---- maps --------------------------------------------------------------- */
 
 /* From 64-bit keys to 64-bit values: open addressing, no memory before the first key.

@@ -1,7 +1,6 @@
 /* blocks.c - a request's tokens, the hashes of its blocks and their keys. */
 #include <assert.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "kvevents/kvevents.h"
 
@@ -9,8 +8,7 @@ enum { FIXED_SEED_SINCE = 29 }; /* chains begin alike where no seed is set */
 
 void vt_none_hash(uint32_t vllm, const char *seed, uint8_t out[VT_HASH_BYTES])
 {
-    if (seed || vllm >= FIXED_SEED_SINCE ||
-        getrandom(out, VT_HASH_BYTES, 0) != VT_HASH_BYTES)
+    if (seed || vllm >= FIXED_SEED_SINCE || !vt_entropy(out, VT_HASH_BYTES))
         vt_hash_none(seed, out);
 }
 

@@ -187,6 +187,16 @@ static void addressed_draws_are_uncorrelated(void **state)
     assert_true(fabs(by_seed / N) < limit);
 }
 
+static void nobody_repeats_entropy(void **state)
+{
+    uint8_t one[32] = {0}, two[32] = {0};
+
+    (void)state;
+    assert_true(vt_entropy(one, sizeof(one)));
+    assert_true(vt_entropy(two, sizeof(two)));
+    assert_memory_not_equal(one, two, sizeof(one));
+}
+
 int main(void)
 {
     static const struct CMUnitTest more[] = {
@@ -196,6 +206,7 @@ int main(void)
         cmocka_unit_test(addressed_draws_are_pinned),
         cmocka_unit_test(draws_stay_in_range),
         cmocka_unit_test(addressed_draws_are_uncorrelated),
+        cmocka_unit_test(nobody_repeats_entropy),
     };
     struct CMUnitTest tests[VT_COUNT(rows)];
     int failed;

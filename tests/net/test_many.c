@@ -219,27 +219,12 @@ static void a_wait_ends_when_it_is_time(void **state)
     struct vt_err err;
 
     stage_open(s);
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 4; i++) {
         vt_ns until = vt_wall_ns() + (i % 2 ? 2 * VT_MS : -VT_MS);
 
-        s->n->no_pwait2 = i >= 4; /* as on an old kernel */
-        assert_int_equal(net_wait(s->n, until, i % 4 < 2, &err), VT_OK);
+        assert_int_equal(net_wait(s->n, until, i < 2, &err), VT_OK);
         assert_true(vt_wall_ns() >= until);
     }
-}
-
-static void an_old_kernel_will_do(void **state)
-{
-    struct stage *s = *state;
-    struct vt_buf heard;
-    int fd;
-
-    stage_open(s);
-    s->n->no_pwait2 = true;
-    fd = client_open(s);
-    say(s, fd, GET);
-    heard = hear(s, fd, "200 OK", 1);
-    vt_buf_free(&heard);
 }
 
 /* ---- addresses ------------------------------------------------------- */
@@ -299,7 +284,6 @@ int main(void)
         STAGED(a_close_with_everything_under_way_leaves_nothing),
         STAGED(a_watched_descriptor_ends_the_wait),
         STAGED(a_wait_ends_when_it_is_time),
-        STAGED(an_old_kernel_will_do),
         STAGED(a_server_is_where_it_is_told_to_be),
         STAGED(a_place_that_is_taken_or_not_there_is_named),
     };

@@ -1,7 +1,6 @@
 /* bench_flags.c - what the flags of vtwin bench serve say together. */
 #include <math.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "cli/cmd/bench.h"
 
@@ -177,7 +176,7 @@ static const char *any_prefix(struct bench_job *j)
     uint32_t seed = 0;
     char text[32];
 
-    (void)!getrandom(&seed, sizeof(seed), 0);
+    (void)vt_entropy(&seed, sizeof(seed));
     snprintf(text, sizeof(text), "bench-%08x-", (unsigned)seed);
     return vt_arena_copy(&j->arena, text, strlen(text));
 }

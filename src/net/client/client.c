@@ -1,11 +1,10 @@
 /* client.c - where requests go: the host's addresses, and waiting for what comes. */
-#define _GNU_SOURCE /* epoll_pwait2 */
 #include <errno.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "live/live.h"
 #include "net/client/client.h"
+#include "net/events.h"
 
 enum { EVENTS = 512 };
 
@@ -123,13 +122,9 @@ int net_client_find(struct net_client *n, struct vt_err *err)
 vt_ns net_client_wait(struct net_client *n, vt_ns ns)
 {
     struct epoll_event event[EVENTS];
-    struct timespec t = {.tv_sec = ns / VT_SEC, .tv_nsec = (long)(ns % VT_SEC)};
-    int got = epoll_pwait2(n->epoll, event, EVENTS, &t, NULL);
-    vt_ns woke;
+    int got = net_events_wait(n->epoll, event, EVENTS, ns);
+    vt_ns woke = vt_wall_ns();
 
-    if (got < 0 && errno == ENOSYS) /* Linux before 5.11 */
-        got = epoll_wait(n->epoll, event, EVENTS, (int)(ns / VT_MS));
-    woke = vt_wall_ns();
     for (int i = 0; i < got; i++)
         net_call_event(event[i].data.ptr, event[i].events);
     return woke;

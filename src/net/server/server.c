@@ -1,12 +1,10 @@
 /* server.c - opening, waiting and closing: see net.h. */
-#define _GNU_SOURCE /* epoll_pwait2, ppoll */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "live/live.h"
+#include "net/events.h"
 #include "net/server/server.h"
 
 enum {
@@ -146,23 +144,6 @@ void net_drain(struct net *n)
 
 /* ---- waiting --------------------------------------------------------- */
 
-static int poll_for(struct net *n, struct epoll_event *e, vt_ns left)
-{
-    struct timespec t = {.tv_sec = left / VT_SEC, .tv_nsec = (long)(left % VT_SEC)};
-    const struct timespec *limit = left == VT_NEVER ? NULL : &t;
-    struct pollfd p = {.fd = n->epoll, .events = POLLIN};
-    int got;
-
-    if (!n->no_pwait2) {
-        got = epoll_pwait2(n->epoll, e, EVENTS, limit, NULL);
-        if (got >= 0 || errno != ENOSYS)
-            return got;
-        n->no_pwait2 = true; /* Linux before 5.11 */
-    }
-    got = left > 0 ? ppoll(&p, 1, limit, NULL) : 1;
-    return got > 0 ? epoll_wait(n->epoll, e, EVENTS, 0) : got;
-}
-
 /* How long to sleep, given what is due. */
 static vt_ns sleep_for(const struct net *n, vt_ns until, bool precisely)
 {
@@ -216,7 +197,7 @@ int net_wait(struct net *n, vt_ns until, bool precisely, struct vt_err *err)
     net_conn_bury(n);
     if (net_intake_sweep(&n->limits, SWEEP_BYTES)) /* there is more of it */
         until = n->now;
-    got = poll_for(n, e, sleep_for(n, until, precisely));
+    got = net_events_wait(n->epoll, e, EVENTS, sleep_for(n, until, precisely));
     if (got < 0 && errno != EINTR)
         return vt_fail(err, VT_EIO, "cannot wait for sockets: %s", strerror(errno));
     n->now = vt_wall_ns();

@@ -112,7 +112,7 @@ struct net {
     struct net_source listener[NET_LISTENERS];
     size_t n_listeners;
     uint16_t port;
-    bool draining, sharp, no_pwait2;
+    bool draining, sharp;
     uint32_t n_surplus;
     struct net_tls_context tls; /* owned; zero: plain */
     struct net_greeter greeter; /* with TLS only */
