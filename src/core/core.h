@@ -91,7 +91,9 @@ struct vt_offload {
  */
 struct vt_remote {
     bool on;
-    bool pulls; /* kv_role: it takes blocks of others, not only gives them */
+    bool pulls;      /* kv_role: it takes blocks of others, not only gives them */
+    bool recomputes; /* kv_load_failure_policy: prompts whose pull fails; else they fail
+                      */
     /* Blocks of a prompt that nobody has pulled are given up after so long; a decoder
      * that waits with it renews that: kv_lease_duration. 0: never. */
     double lease_s;
@@ -234,6 +236,7 @@ struct vt_request { /* what is asked; everything is copied */
     uint32_t lora;   /* adapter that it needs, with prefixes of its own; 0: none */
     bool skip_cache; /* never reads the prefix cache */
     uint8_t apart;   /* enum vt_apart */
+    bool unsure;     /* VT_DECODE_ONLY: its pull waits for vt_engine_reached() */
     /* Leading prompt tokens whose KV another engine computed and sent along; fewer than
      * the prompt. Lost when it is preempted. Not with BLIS's rules. */
     uint32_t given_tokens;
@@ -291,7 +294,8 @@ enum vt_finish {
     VT_STOPPED_EOS,
     VT_STOPPED_TOKEN,
     VT_LENGTH,
-    VT_ABORTED
+    VT_ABORTED,
+    VT_FAILED /* its prompt's blocks did not come, and are not computed here */
 };
 
 enum vt_origin { VT_WAS_RUNNING, VT_NEW, VT_RESUMED };
@@ -355,6 +359,7 @@ struct vt_kv_moved { /* a job that is over */
 struct vt_kv_pull { /* of a prompt, from the engine that computed it */
     uint64_t tag;
     uint32_t blocks; /* 0: all were here; the other one need not keep them */
+    bool unsure;     /* it waits until it is known that the other one is there */
 };
 
 struct vt_kv_pulled { /* a pull that is over */
@@ -481,9 +486,9 @@ const struct vt_update *vt_sched_update(struct vt_sched *s,
 /* Jobs of earlier plans that are over; told of with the next vt_sched_update(). */
 int vt_sched_moved(struct vt_sched *s, const uint64_t *jobs, uint32_t n,
                    struct vt_err *err) VT_MUST_CHECK;
-/* Requests whose pull is over: their own, or, where they ended here as prefills, that
- * of others. Told of with the next vt_sched_update(). */
-int vt_sched_settled(struct vt_sched *s, const uint64_t *tags, uint32_t n,
+/* A request's pull is over: its own, which may have failed, or, where it ended here as
+ * a prefill, that of others. Told of with the next vt_sched_update(). */
+int vt_sched_settled(struct vt_sched *s, uint64_t tag, bool failed,
                      struct vt_err *err) VT_MUST_CHECK;
 /* Whether blocks of that request, which ended as a prefill, are kept. */
 bool vt_sched_keeps(const struct vt_sched *s, uint64_t tag);
@@ -680,6 +685,10 @@ int vt_engine_clear_cache(struct vt_engine *e, vt_ns now, bool preempt,
 /* Another engine has pulled the blocks of a prefill that ended here: they are free with
  * the next result. VT_ECHECK: none are kept (any more). */
 int vt_engine_gave(struct vt_engine *e, vt_ns now, uint64_t tag);
+/* Whether the engine that prefilled an `unsure` request is there: its pull begins, or
+ * has failed. */
+int vt_engine_reached(struct vt_engine *e, vt_ns now, uint64_t tag, bool there,
+                      struct vt_err *err) VT_MUST_CHECK;
 /* The same was told of one that is not kept any more. */
 void vt_engine_told_late(struct vt_engine *e);
 /* Another engine will pull them: they are kept for longer. VT_ECHECK as above. */
@@ -741,6 +750,7 @@ struct vt_engine_totals {
         uint64_t pulls, bytes, tokens; /* bytes: of one GPU */
         vt_ns ns;                      /* under way, added up */
         uint64_t gave, expired;        /* prefills whose blocks were pulled, or not */
+        uint64_t failed;               /* pulls */
     } remote;
     struct vt_extent extent;
 };

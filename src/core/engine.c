@@ -276,6 +276,7 @@ int vt_engine_abort(struct vt_engine *e, vt_ns now, uint64_t tag)
     if (e->arrivals.n > 0 && !is_awaited(e, 0))
         pass_arrival(e);
     vt_sched_abort(s, slot);
+    pulls_forget(&e->pulls, tag);
     return VT_OK;
 }
 

@@ -1,6 +1,7 @@
 /* moves.c - a step's transfers beside it: to and from the host's memory, and from other
  * engines. What is over when the host looks is told with a step's result. */
 #include "core/engine.h"
+#include "core/sched/sched.h"
 
 void moves_init(struct vt_engine *e)
 {
@@ -116,10 +117,11 @@ static int take_pulled(struct vt_engine *e, const struct flight *f, struct vt_er
 
         if (x->blocks == 0) /* it has not waited for it */
             continue;
-        t->pulls++;
-        t->bytes += x->bytes;
-        t->ns += x->ended_ns - x->begun_ns;
-        rc = vt_sched_settled(e->sched, &x->tag, 1, err);
+        t->failed += x->failed;
+        t->pulls += !x->failed;
+        t->bytes += x->failed ? 0 : x->bytes;
+        t->ns += x->failed ? 0 : x->ended_ns - x->begun_ns;
+        rc = vt_sched_settled(e->sched, x->tag, x->failed, err);
     }
     e->apart.pulled = e->pulled;
     e->apart.n_pulled = n;
@@ -138,7 +140,7 @@ static int take_leases(struct vt_engine *e, const struct flight *f, struct vt_er
 
         e->apart.expired += x->expired;
         e->totals.remote.gave += !x->expired;
-        rc = vt_sched_settled(e->sched, &x->tag, 1, err);
+        rc = vt_sched_settled(e->sched, x->tag, false, err);
         e->stuck = false;
     }
     e->apart.told_late = e->told_late;
@@ -190,6 +192,17 @@ int moves_taken(struct vt_engine *e, const struct vt_update *u, vt_ns at,
 int vt_engine_gave(struct vt_engine *e, vt_ns now, uint64_t tag)
 {
     return e->c.remote.on ? leases_pulled(&e->leases, tag, now) : VT_ECHECK;
+}
+
+int vt_engine_reached(struct vt_engine *e, vt_ns now, uint64_t tag, bool there,
+                      struct vt_err *err)
+{
+    const struct vt_sched *s = vt_engine_sched(e);
+
+    if (!e->c.remote.on || !s)
+        return VT_OK;
+    return pulls_reached(&e->pulls, tag, now, there,
+                         vt_map_get(&s->by_tag, tag) != NULL, err);
 }
 
 void vt_engine_told_late(struct vt_engine *e)

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "core/told.h"
+
 void pulls_init(struct pulls *p, const struct vt_remote *r)
 {
     *p = (struct pulls){.rate = r->gbs, /* 1e9 bytes in 1e9 nanoseconds */
@@ -15,6 +17,7 @@ void pulls_free(struct pulls *p)
 {
     free(p->job);
     free(p->done);
+    vt_map_free(&p->word);
 }
 
 /* Bytes in a nanosecond of each pull that has begun to move them. */
@@ -23,7 +26,7 @@ static double rate_of(const struct pulls *p)
     size_t moving = 0;
 
     for (size_t i = 0; p->shares && i < p->n; i++)
-        moving += !(p->job[i].setup_ns > 0);
+        moving += !p->job[i].held && !(p->job[i].setup_ns > 0);
     return moving > 1 ? p->rate / (double)moving : p->rate;
 }
 
@@ -34,7 +37,10 @@ static double next_in(const struct pulls *p)
 
     for (size_t i = 0; i < p->n; i++) {
         const struct pull_job *j = &p->job[i];
-        double in = j->setup_ns > 0 ? j->setup_ns : p->rate > 0 ? j->bytes / rate : 0;
+        double in = j->held           ? INFINITY
+                    : j->setup_ns > 0 ? j->setup_ns
+                    : p->rate > 0     ? j->bytes / rate
+                                      : 0;
 
         least = ceil(in) < least ? ceil(in) : least;
     }
@@ -48,6 +54,8 @@ static void pass_ns(struct pulls *p, double ns)
     for (size_t i = 0; i < p->n; i++) {
         struct pull_job *j = &p->job[i];
 
+        if (j->held)
+            continue;
         if (j->setup_ns > 0)
             j->setup_ns = j->setup_ns > ns ? j->setup_ns - ns : 0;
         else
@@ -67,7 +75,7 @@ static int finish(struct pulls *p, struct vt_err *err)
     for (size_t i = 0; i < p->n; i++) {
         struct pull_job j = p->job[i];
 
-        if (j.setup_ns > 0 || (p->rate > 0 && j.bytes > 0)) {
+        if (j.held || j.setup_ns > 0 || (p->rate > 0 && j.bytes > 0)) {
             p->job[left++] = j;
             continue;
         }
@@ -110,37 +118,92 @@ int pulls_launch(struct pulls *p, const struct vt_step_plan *plan, vt_ns asked,
                                   .blocks = x->blocks,
                                   .asked_ns = asked,
                                   .begun_ns = p->now};
+        uint64_t *word = x->unsure ? vt_map_get(&p->word, x->tag) : NULL;
+        bool there = word && *word;
 
         rc = vt_grow(&p->job, &p->cap, p->n + 1, sizeof(*p->job), err);
         if (rc == VT_OK)
             p->job[p->n++] = (struct pull_job){is, x->blocks > 0 ? p->setup_ns : 0,
-                                               (double)is.bytes};
+                                               (double)is.bytes, x->unsure};
+        if (word)
+            vt_map_drop(&p->word, word);
+        if (word && rc == VT_OK)
+            rc = pulls_reached(p, x->tag, at, there, false, err);
     }
     return rc;
+}
+
+static int give_up(struct pulls *p, size_t i, struct vt_err *err)
+{
+    struct vt_kv_pulled is = p->job[i].is;
+    int rc = vt_grow(&p->done, &p->cap_done, p->n_done + 1, sizeof(*p->done), err);
+
+    if (rc != VT_OK)
+        return rc;
+    is.failed = true;
+    is.ended_ns = p->now;
+    p->done[p->n_done++] = is;
+    memmove(&p->job[i], &p->job[i + 1], (--p->n - i) * sizeof(*p->job));
+    return VT_OK;
+}
+
+int pulls_reached(struct pulls *p, uint64_t tag, vt_ns now, bool there, bool will,
+                  struct vt_err *err)
+{
+    int rc = advance(p, now, err);
+    size_t i = 0;
+    uint64_t *word;
+
+    while (i < p->n && (p->job[i].is.tag != tag || !p->job[i].held))
+        i++;
+    if (rc != VT_OK)
+        return rc;
+    if (i < p->n && !there)
+        return give_up(p, i, err);
+    if (i < p->n) {
+        p->job[i].held = false;
+        p->job[i].is.begun_ns = p->now;
+        return VT_OK;
+    }
+    if (!will)
+        return VT_OK;
+    word = vt_map_put(&p->word, tag);
+    if (!word)
+        return vt_nomem(err);
+    *word = there;
+    return VT_OK;
+}
+
+void pulls_forget(struct pulls *p, uint64_t tag)
+{
+    uint64_t *word = vt_map_get(&p->word, tag);
+
+    if (word)
+        vt_map_drop(&p->word, word);
 }
 
 int pulls_until(struct pulls *p, vt_ns at, uint32_t *n, struct vt_err *err)
 {
     int rc = advance(p, at, err);
 
-    *n = 0;
-    while (*n < p->n_done && p->done[*n].ended_ns <= at)
-        ++*n;
+    *n = told_until(p->done, p->n_done, sizeof(*p->done),
+                    offsetof(struct vt_kv_pulled, ended_ns), at);
     return rc;
 }
 
 void pulls_told(struct pulls *p, uint32_t n)
 {
-    p->n_done -= n;
-    if (n > 0)
-        memmove(p->done, p->done + n, p->n_done * sizeof(*p->done));
+    told_drop(p->done, &p->n_done, n, sizeof(*p->done));
 }
 
 vt_ns pulls_due(const struct pulls *p)
 {
+    double in;
+
     if (p->n_done > 0)
         return p->done[0].ended_ns;
-    return p->n > 0 ? p->now + (vt_ns)next_in(p) : VT_NEVER;
+    in = next_in(p);
+    return in < INFINITY ? p->now + (vt_ns)in : VT_NEVER;
 }
 
 /* ---- leases ----------------------------------------------------------- */
@@ -211,17 +274,14 @@ int leases_until(struct leases *l, vt_ns at, uint32_t *n, struct vt_err *err)
         else if (until)
             rc = end_lease(l, until, due.item, due.at, true, err);
     }
-    *n = 0;
-    while (*n < l->n_over && l->over[*n].at <= at)
-        ++*n;
+    *n = told_until(l->over, l->n_over, sizeof(*l->over),
+                    offsetof(struct lease_over, at), at);
     return rc;
 }
 
 void leases_told(struct leases *l, uint32_t n)
 {
-    l->n_over -= n;
-    if (n > 0)
-        memmove(l->over, l->over + n, l->n_over * sizeof(*l->over));
+    told_drop(l->over, &l->n_over, n, sizeof(*l->over));
 }
 
 vt_ns leases_due(const struct leases *l)

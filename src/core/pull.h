@@ -9,6 +9,7 @@ struct pulls {
     struct pull_job {
         struct vt_kv_pulled is;
         double setup_ns, bytes; /* left */
+        bool held;              /* until it is known whether anybody is there */
     } *job;
     size_t n, cap;
     double rate; /* bytes in a nanosecond; 0: no time is taken */
@@ -18,6 +19,7 @@ struct pulls {
     vt_ns now;
     struct vt_kv_pulled *done; /* by the time of their ends, not yet told of */
     size_t n_done, cap_done;
+    struct vt_map word; /* of those not begun: tags to whether the other is there */
 };
 
 void pulls_init(struct pulls *p, const struct vt_remote *r);
@@ -25,6 +27,11 @@ void pulls_free(struct pulls *p);
 /* A step's pulls begin. */
 int pulls_launch(struct pulls *p, const struct vt_step_plan *plan, vt_ns asked,
                  vt_ns at, struct vt_err *err) VT_MUST_CHECK;
+/* Whether who is to be pulled from is there. `will`: of one that has not begun, it
+ * will. */
+int pulls_reached(struct pulls *p, uint64_t tag, vt_ns now, bool there, bool will,
+                  struct vt_err *err) VT_MUST_CHECK;
+void pulls_forget(struct pulls *p, uint64_t tag); /* it will not begin */
 /* Those that are over by then, soonest first: p->done[0 .. *n), good until
  * pulls_told(). */
 int pulls_until(struct pulls *p, vt_ns at, uint32_t *n,

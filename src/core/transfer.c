@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "core/told.h"
+
 void transfers_init(struct transfers *t, const struct vt_offload *o)
 {
     *t = (struct transfers){
@@ -218,17 +220,14 @@ int transfers_until(struct transfers *t, vt_ns at, uint32_t *n, struct vt_err *e
 {
     int rc = advance(t, at, err);
 
-    *n = 0;
-    while (*n < t->n_done && t->done[*n].ended_ns <= at)
-        ++*n;
+    *n = told_until(t->done, t->n_done, sizeof(*t->done),
+                    offsetof(struct vt_kv_moved, ended_ns), at);
     return rc;
 }
 
 void transfers_told(struct transfers *t, uint32_t n)
 {
-    t->n_done -= n;
-    if (n > 0)
-        memmove(t->done, t->done + n, t->n_done * sizeof(*t->done));
+    told_drop(t->done, &t->n_done, n, sizeof(*t->done));
 }
 
 vt_ns transfers_due(const struct transfers *t)

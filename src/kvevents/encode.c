@@ -110,7 +110,8 @@ void vt_kv_batch_stored(struct vt_kv_batch *b, const struct vt_kv_stored *s)
     b->n_events++;
 }
 
-void vt_kv_batch_kept(struct vt_kv_batch *b, const uint8_t *hash, uint32_t group)
+/* Of a chunk in the host's memory only its hash is told. */
+static void batch_kept(struct vt_kv_batch *b, const uint8_t *hash, uint32_t group)
 {
     struct vt_buf *e = &b->events;
 
@@ -254,7 +255,7 @@ static void collect_kept(struct vt_kv_batch *b, const struct vt_kv_event *e)
     uint8_t hash[VT_HASH_BYTES];
 
     hash_of_key(e->key, hash);
-    vt_kv_batch_kept(b, hash, e->group);
+    batch_kept(b, hash, e->group);
 }
 
 void vt_kv_batch_collect(struct vt_kv_batch *b, const struct vt_engine_config *c,

@@ -59,8 +59,6 @@ struct vt_kv_batch {      /* MessagePack; zero-initialise to start */
 void vt_kv_batch_stored(struct vt_kv_batch *b, const struct vt_kv_stored *s);
 void vt_kv_batch_removed(struct vt_kv_batch *b, const uint8_t *hash, uint32_t n,
                          uint32_t group, enum vt_medium medium);
-/* Of a chunk in the host's memory only its hash is told. */
-void vt_kv_batch_kept(struct vt_kv_batch *b, const uint8_t *hash, uint32_t group);
 void vt_kv_batch_cleared(struct vt_kv_batch *b);
 /* Adds what the scheduler of an engine with that configuration has to tell, and clears
  * that. find: NULL for requests that are gone, whose blocks are not told of. */
@@ -152,15 +150,30 @@ void vt_kv_put_kept(struct vt_jw *w, const char *key, const struct vt_side *side
                     const char *id, const struct vt_first *first);
 
 struct vt_peers; /* opaque */
-/* Called by a thread of its own: the blocks of the request with that id (heap; now the
- * callee's) were pulled, or, with `renew`, are still wanted. */
-typedef void vt_peers_heard(void *user, char *id, bool renew);
+/* What is heard of other engines. The blocks of the request with that name, which ended
+ * here as a prefill, were pulled, or are still wanted; or who is to have those of the
+ * request with that tag is there, or is not. */
+struct vt_heard {
+    enum { VT_HEARD_PULLED, VT_HEARD_WANTED, VT_HEARD_THERE, VT_HEARD_GONE } what;
+    const char *id; /* of the first two, */
+    size_t len;     /* not terminated */
+    uint64_t tag;   /* of the last two */
+};
+/* One message of the side channel: "NAME:1" or "HB:NAME", as NIXL's notifications are.
+ * False: it is none. */
+bool vt_heard_read(struct vt_heard *h, const char *text, size_t len);
+/* Called by a thread of its own; what it points to is good for the call. */
+typedef void vt_peers_heard(void *user, const struct vt_heard *h);
 /* Listens at the side's address, which is VT_EINPUT where it can't. */
 int vt_peers_open(struct vt_peers **out, const struct vt_side *side,
                   vt_peers_heard *heard, void *user, struct vt_err *err) VT_MUST_CHECK;
 void vt_peers_close(struct vt_peers *p); /* NULL is fine */
 
-/* The rest belongs to one thread and never waits. The request is over: who keeps blocks
+/* The rest belongs to one thread and never waits. Whether who keeps the request's
+ * blocks is there will be heard: who was never reached has five seconds for it, as
+ * vLLM's handshake. False: nobody was named, so nothing will be. */
+bool vt_peers_reach(struct vt_peers *p, const struct vt_kv_ask *a, uint64_t tag);
+/* The request is over: who keeps blocks
  * for it need not any more, if he was not told so before. */
 void vt_peers_over(struct vt_peers *p, struct vt_kv_ask *a);
 /* The name under which others know a request that ended here as a prefill. */
@@ -173,8 +186,8 @@ typedef struct vt_kv_ask *vt_peers_ask(void *request);
 int vt_peers_step(struct vt_peers *p, const struct vt_driver *d,
                   const struct vt_step *s, vt_peers_ask *ask,
                   struct vt_err *err) VT_MUST_CHECK;
-/* What was heard, for the engine that keeps the blocks, if one does. */
+/* What was heard, for the engine that it concerns, if one does. */
 void vt_peers_take(struct vt_peers *p, const struct vt_driver *d, uint32_t n_engines,
-                   const char *id, bool renew, vt_ns now);
+                   const struct vt_heard *h, vt_ns now);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kvevents/kvevents.h"
+#include "kvevents/probe.h"
 #include "kvevents/sock.h"
 
 /* ---- kv_transfer_params ------------------------------------------------ */
@@ -129,29 +130,56 @@ struct vt_peers {
     size_t n_out, cap_out;
     struct vt_map kept; /* hashes of names to tags */
     vt_ns renew_ns, renewed_ns;
+    struct probes probes; /* the thread's */
 };
 
-/* "NAME:1" or "HB:NAME", as NIXL's notifications are. */
+bool vt_heard_read(struct vt_heard *h, const char *text, size_t len)
+{
+    enum { MOST = 4096 };
+
+    if (len < 3 || len > MOST)
+        return false;
+    if (memcmp(text, "HB:", 3) == 0) {
+        *h = (struct vt_heard){VT_HEARD_WANTED, text + 3, len - 3, 0};
+        return h->len > 0;
+    }
+    while (len > 0 && text[len - 1] != ':')
+        len--;
+    if (len < 2)
+        return false;
+    *h = (struct vt_heard){VT_HEARD_PULLED, text, len - 1, 0};
+    return true;
+}
+
 static void hear(const struct vt_peers *p, const struct sock_msg *m)
 {
     size_t len;
     const char *text = m->n == 1 ? sock_data(m, 0, &len) : NULL;
-    const char *colon;
-    bool renew;
-    char *id;
+    struct vt_heard h;
 
-    if (!text || len < 3 || len > 4096)
-        return;
-    renew = memcmp(text, "HB:", 3) == 0;
-    colon = text + len;
-    while (!renew && colon > text && *--colon != ':')
-        ;
-    if (colon == text)
-        return;
-    text += renew ? 3 : 0;
-    id = strndup(text, (size_t)(colon - text));
-    if (id)
-        p->heard(p->user, id, renew);
+    if (text && vt_heard_read(&h, text, len))
+        p->heard(p->user, &h);
+}
+
+/* What the other thread asks for: to stop, or "TAG PORT HOST". True: to stop. */
+static bool take_orders(struct vt_peers *p, struct sock_msg *m)
+{
+    struct vt_err err;
+
+    while (sock_recv(p->stopped, m, &err) == VT_OK && m->n > 0) {
+        size_t len;
+        const char *text = sock_data(m, 0, &len);
+
+        if (len == 0)
+            return true;
+        if (!probes_add(&p->probes, text, len)) {
+            struct vt_heard h = {.what = VT_HEARD_GONE,
+                                 .tag = strtoull(text, NULL, 10)};
+
+            p->heard(p->user, &h);
+        }
+    }
+    return false;
 }
 
 static void *listen_all(void *peers)
@@ -159,17 +187,20 @@ static void *listen_all(void *peers)
     struct vt_peers *p = peers;
     struct sock_msg m = {0};
     struct vt_err err;
+    bool stop = false;
 
-    for (;;) {
-        zmq_pollitem_t item[] = {{.socket = p->in, .events = ZMQ_POLLIN},
-                                 {.socket = p->stopped, .events = ZMQ_POLLIN}};
+    while (!stop) {
+        zmq_pollitem_t item[2 + PROBES] = {
+            {.socket = p->in, .events = ZMQ_POLLIN},
+            {.socket = p->stopped, .events = ZMQ_POLLIN}};
+        size_t n = probes_poll(&p->probes, item + 2);
 
-        if (zmq_poll(item, 2, -1) < 0)
+        if (zmq_poll(item, (int)(2 + n), probes_wait_ms(&p->probes)) < 0)
             continue; /* a signal */
-        if (item[1].revents)
-            break;
-        while (sock_recv(p->in, &m, &err) == VT_OK && m.n > 0)
+        while (item[0].revents && sock_recv(p->in, &m, &err) == VT_OK && m.n > 0)
             hear(p, &m);
+        probes_go_on(&p->probes, item + 2, p->heard, p->user);
+        stop = item[1].revents && take_orders(p, &m);
     }
     sock_msg_free(&m);
     return NULL;
@@ -231,6 +262,7 @@ void vt_peers_close(struct vt_peers *p)
         free(p->out[i].host);
     }
     free(p->out);
+    probes_free(&p->probes);
     sock_close(p->in);
     sock_close(p->stop);
     sock_close(p->stopped);
@@ -298,6 +330,17 @@ static int tell(struct vt_peers *p, struct vt_kv_ask *a, bool renew, struct vt_e
     return rc;
 }
 
+bool vt_peers_reach(struct vt_peers *p, const struct vt_kv_ask *a, uint64_t tag)
+{
+    char text[512];
+    int len;
+
+    if (!a->host)
+        return false;
+    len = snprintf(text, sizeof(text), "%" PRIu64 " %u %.255s", tag, a->port, a->host);
+    return sock_put(p->stop, text, (size_t)len, false, NULL) == VT_OK;
+}
+
 void vt_peers_over(struct vt_peers *p, struct vt_kv_ask *a)
 {
     if (tell(p, a, false, NULL) != VT_OK)
@@ -306,14 +349,14 @@ void vt_peers_over(struct vt_peers *p, struct vt_kv_ask *a)
 
 /* ---- names -------------------------------------------------------------- */
 
-static uint64_t name_key(const char *id)
+static uint64_t name_key(const char *id, size_t len)
 {
-    return vt_hash_bytes(id, strlen(id), 7);
+    return vt_hash_bytes(id, len, 7);
 }
 
 int vt_peers_keep(struct vt_peers *p, const char *id, uint64_t tag, struct vt_err *err)
 {
-    uint64_t *place = vt_map_put(&p->kept, name_key(id));
+    uint64_t *place = vt_map_put(&p->kept, name_key(id, strlen(id)));
 
     if (!place)
         return vt_nomem(err);
@@ -321,28 +364,37 @@ int vt_peers_keep(struct vt_peers *p, const char *id, uint64_t tag, struct vt_er
     return VT_OK;
 }
 
-void vt_peers_take(struct vt_peers *p, const struct vt_driver *d, uint32_t n_engines,
-                   const char *id, bool renew, vt_ns now)
+static void take_name(struct vt_peers *p, const struct vt_driver *d, uint32_t n_engines,
+                      const struct vt_heard *h, vt_ns now)
 {
-    uint64_t *place = vt_map_get(&p->kept, name_key(id));
+    uint64_t *place = vt_map_get(&p->kept, name_key(h->id, h->len));
+    bool renew = h->what == VT_HEARD_WANTED, known = false;
 
-    if (!place && !renew)
-        vt_engine_told_late(vt_driver_engine(d, 0)); /* whose it was nobody knows */
-    if (!place)
-        return;
-    for (uint32_t i = 0; i < n_engines; i++) {
+    for (uint32_t i = 0; place && i < n_engines && !known; i++) {
         struct vt_engine *e = vt_driver_engine(d, i);
 
-        if ((renew ? vt_engine_renew(e, now, *place)
-                   : vt_engine_gave(e, now, *place)) != VT_OK)
-            continue;
-        if (!renew)
-            vt_map_drop(&p->kept, place);
+        known = (renew ? vt_engine_renew(e, now, *place)
+                       : vt_engine_gave(e, now, *place)) == VT_OK;
+    }
+    if (place && (!known || !renew))
+        vt_map_drop(&p->kept, place); /* it was given up, or is now */
+    if (!known && !renew)             /* whose it was nobody knows */
+        vt_engine_told_late(vt_driver_engine(d, 0));
+}
+
+void vt_peers_take(struct vt_peers *p, const struct vt_driver *d, uint32_t n_engines,
+                   const struct vt_heard *h, vt_ns now)
+{
+    bool there = h->what == VT_HEARD_THERE;
+
+    if (h->what == VT_HEARD_PULLED || h->what == VT_HEARD_WANTED) {
+        take_name(p, d, n_engines, h, now);
         return;
     }
-    vt_map_drop(&p->kept, place); /* it was given up */
-    if (!renew)
-        vt_engine_told_late(vt_driver_engine(d, 0));
+    for (uint32_t i = 0; i < n_engines; i++)
+        if (vt_engine_reached(vt_driver_engine(d, i), now, h->tag, there, NULL) !=
+            VT_OK)
+            return; /* without memory the next step fails, too */
 }
 
 int vt_peers_step(struct vt_peers *p, const struct vt_driver *d,
@@ -354,7 +406,9 @@ int vt_peers_step(struct vt_peers *p, const struct vt_driver *d,
 
     for (uint32_t i = 0; i < s->remote->n_pulled && rc == VT_OK; i++) {
         request = vt_driver_find(d, s->remote->pulled[i].tag);
-        if (request)
+        if (request && s->remote->pulled[i].failed)
+            vt_kv_ask_free(ask(request)); /* there is nobody */
+        else if (request)
             rc = tell(p, ask(request), false, err);
     }
     if (!(p->renew_ns > 0) || s->done_ns < p->renewed_ns + p->renew_ns)

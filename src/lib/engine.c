@@ -176,7 +176,7 @@ static int keep_outputs(struct vtwin_engine *e, const struct vt_step *done,
     static const int finish[] = {
         [VT_RUNNING_ON] = VTWIN_NOT_FINISHED, [VT_STOPPED_EOS] = VTWIN_STOPPED,
         [VT_STOPPED_TOKEN] = VTWIN_STOPPED,   [VT_LENGTH] = VTWIN_LENGTH,
-        [VT_ABORTED] = VTWIN_ABORTED,
+        [VT_ABORTED] = VTWIN_ABORTED,         [VT_FAILED] = VTWIN_ABORTED,
     };
 
     if (done->n_rows > e->cap_outputs) {

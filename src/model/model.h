@@ -342,6 +342,10 @@ int vt_offload_settle(struct vt_engine_config *c, const struct vt_gpu *gpu,
                       uint64_t block_bytes, uint32_t layers, uint32_t gpus,
                       struct vt_err *err) VT_MUST_CHECK;
 
+/* GB/s of 1e9 bytes from one GPU to another's: over the network of nodes as they are
+ * built with it (NULL: not known), or over its NVLink; 0: it has none. */
+double vt_remote_gbs(const struct vt_gpu *gpu, bool nvlink);
+
 /* ---- how much KV cache that leaves ------------------------------------ */
 
 struct vt_kv_query {

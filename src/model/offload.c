@@ -54,3 +54,18 @@ int vt_offload_settle(struct vt_engine_config *c, const struct vt_gpu *gpu,
     o->num_cpu_blocks = n < 0x1p28 ? (uint32_t)n : 1u << 28;
     return VT_OK;
 }
+
+/* ---- to other engines --------------------------------------------------- */
+
+double vt_remote_gbs(const struct vt_gpu *gpu, bool nvlink)
+{
+    /* A NIC of 200 Gbit/s beside PCIe 4, of 400 beside PCIe 5: what nodes are built
+     * with.
+     */
+    static const double nic_gbs = 25, beside_gbs = 32;
+
+    if (nvlink)
+        return gpu ? gpu->link_gbs / 2 : 0;
+    return gpu && gpu->pcie_gbs > 0 ? nic_gbs * gpu->pcie_gbs / 2 / beside_gbs
+                                    : nic_gbs;
+}

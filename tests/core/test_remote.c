@@ -34,11 +34,12 @@ static struct vt_engine *open_engine(bool async, uint32_t vllm)
     return e;
 }
 
-static void add(struct vt_engine *e, vt_ns now, uint64_t tag, enum vt_apart apart,
-                uint32_t max_tokens)
+static void add_as(struct vt_engine *e, vt_ns now, uint64_t tag, enum vt_apart apart,
+                   uint32_t max_tokens, bool unsure)
 {
     struct vt_segment seg = {.content = 1, .tokens = PROMPT};
     struct vt_request r = {.tag = tag,
+                           .unsure = unsure,
                            .prompt_tokens = PROMPT,
                            .max_tokens = max_tokens,
                            .eos_at = VT_NO_STOP,
@@ -52,8 +53,15 @@ static void add(struct vt_engine *e, vt_ns now, uint64_t tag, enum vt_apart apar
     assert_int_equal(vt_engine_add(e, now, &r, NULL), VT_OK);
 }
 
+static void add(struct vt_engine *e, vt_ns now, uint64_t tag, enum vt_apart apart,
+                uint32_t max_tokens)
+{
+    add_as(e, now, tag, apart, max_tokens, false);
+}
+
 struct seen {
     vt_ns first_ns;
+    uint32_t failed; /* rows */
     uint32_t rows, expired, n_pulled;
     struct vt_kv_pulled pulled;
 };
@@ -72,6 +80,8 @@ static struct seen run(struct vt_engine *e, vt_ns until)
         if (s->n_rows > 0 && x.rows == 0)
             x.first_ns = s->row[0].at;
         x.rows += s->n_rows;
+        for (uint32_t i = 0; i < s->n_rows; i++)
+            x.failed += s->row[i].finish == VT_FAILED;
         x.expired += s->remote->expired;
         x.n_pulled += s->remote->n_pulled;
         if (s->remote->n_pulled > 0)
@@ -162,6 +172,113 @@ static void an_abort_waits_for_its_pull(void **state)
     vt_engine_free(d);
 }
 
+static struct vt_engine *open_decoder(bool recomputes, bool async)
+{
+    struct vt_engine *e;
+    struct vt_engine_config c;
+
+    vt_engine_config_init(&c);
+    c.async_scheduling = async;
+    c.num_gpu_blocks = 41;
+    c.max_model_len = 40 * BS;
+    c.remote = (struct vt_remote){.on = true,
+                                  .pulls = true,
+                                  .recomputes = recomputes,
+                                  .gbs = 1,
+                                  .setup_us = 5,
+                                  .block_bytes = 10000};
+    assert_int_equal(vt_engine_new(&e, &c, &toy, NULL), VT_OK);
+    return e;
+}
+
+/* early: the word comes before the request is scheduled. */
+static void a_pull_waits_for_word_of_the_other(void **state)
+{
+    static const struct {
+        const char *what;
+        bool there, recomputes, early, async;
+        uint32_t rows, failed, n_pulled;
+    } row[] = {
+        {"it is there", true, false, false, false, 3, 0, 1},
+        {"it is there, which was known", true, false, true, true, 3, 0, 1},
+        {"it is gone", false, false, false, true, 1, 1, 1},
+        {"it is gone, which was known", false, false, true, false, 1, 1, 1},
+        {"its part is computed here", false, true, false, false, 3, 0, 1},
+        {"the same, one step ahead", false, true, true, true, 3, 0, 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(row); i++) {
+        struct vt_engine *d = open_decoder(row[i].recomputes, row[i].async);
+        vt_ns word = row[i].early ? 0 : 10 * VT_MS;
+        struct seen x = {0};
+
+        add_as(d, 0, TAG, VT_DECODE_ONLY, 3, true);
+        if (!row[i].early) {
+            x = run(d, 9 * VT_MS);
+            assert_int_equal(x.rows + x.n_pulled, 0);
+            assert_int_equal(used(d), 10);
+            assert_int_equal(vt_sched_fetches(vt_engine_sched(d)).pulling, 1);
+        }
+        assert_int_equal(vt_engine_reached(d, word, TAG, row[i].there, NULL), VT_OK);
+        x = run(d, 20 * VT_MS);
+        if (x.rows != row[i].rows || x.failed != row[i].failed ||
+            x.n_pulled != row[i].n_pulled || x.pulled.failed == row[i].there)
+            fail_msg("%s: %u rows, %u failed, %u pulls", row[i].what, x.rows, x.failed,
+                     x.n_pulled);
+        if (row[i].there)
+            assert_int_equal(x.pulled.ended_ns - x.pulled.begun_ns, 105 * VT_US);
+        assert_int_equal(used(d), 0);
+        assert_int_equal(vt_engine_totals(d).remote.failed, !row[i].there);
+        vt_engine_free(d);
+    }
+}
+
+/* Two blocks of the prompt were here: they are not computed again. */
+static void what_was_here_survives_a_failed_pull(void **state)
+{
+    struct vt_engine *d = open_decoder(true, false);
+    struct vt_segment seg = {.content = 1, .tokens = 2 * BS + 1};
+    struct vt_request r = {.tag = 1,
+                           .prompt_tokens = 2 * BS + 1,
+                           .max_tokens = 1,
+                           .eos_at = VT_NO_STOP,
+                           .stop_at = VT_NO_STOP,
+                           .segment = &seg,
+                           .n_segments = 1,
+                           .output_content = 9};
+    struct seen x;
+
+    (void)state;
+    assert_int_equal(vt_engine_add(d, 0, &r, NULL), VT_OK);
+    (void)run(d, VT_MS);
+    add_as(d, VT_MS, TAG, VT_DECODE_ONLY, 2, true);
+    (void)run(d, 2 * VT_MS);
+    assert_int_equal(used(d), 10);
+    assert_int_equal(vt_engine_reached(d, 3 * VT_MS, TAG, false, NULL), VT_OK);
+    x = run(d, 3 * VT_MS);
+    assert_int_equal(x.n_pulled, 1);
+    x = run(d, 20 * VT_MS);
+    assert_int_equal(x.rows, 2);
+    assert_int_equal(vt_engine_totals(d).cache_hits, 2 * BS);
+    assert_int_equal(used(d), 0);
+    vt_engine_free(d);
+}
+
+static void an_abort_ends_a_pull_that_waits(void **state)
+{
+    struct vt_engine *d = open_decoder(false, false);
+
+    (void)state;
+    add_as(d, 0, TAG, VT_DECODE_ONLY, 3, true);
+    (void)run(d, VT_MS);
+    assert_int_equal(vt_engine_abort(d, VT_MS, TAG), VT_OK);
+    assert_int_equal(vt_engine_reached(d, 2 * VT_MS, TAG, false, NULL), VT_OK);
+    (void)run(d, 3 * VT_MS);
+    assert_int_equal(used(d), 0);
+    vt_engine_free(d);
+}
+
 static void leases_end_unless_renewed(void **state)
 {
     struct vt_engine *p = open_engine(false, 26);
@@ -230,6 +347,9 @@ int main(void)
         cmocka_unit_test(a_prompt_goes_from_one_to_the_other),
         cmocka_unit_test(what_is_here_is_not_pulled),
         cmocka_unit_test(an_abort_waits_for_its_pull),
+        cmocka_unit_test(a_pull_waits_for_word_of_the_other),
+        cmocka_unit_test(what_was_here_survives_a_failed_pull),
+        cmocka_unit_test(an_abort_ends_a_pull_that_waits),
         cmocka_unit_test(leases_end_unless_renewed),
         cmocka_unit_test(an_aborted_prefill_keeps_nothing),
         cmocka_unit_test(pulls_share_a_link_if_asked),

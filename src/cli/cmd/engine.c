@@ -8,6 +8,7 @@ enum { LAST_VARIABLE = 28 }; /* the release that read it last */
 static const char *const policies[] = {"fcfs", "priority", NULL};
 static const char *const methods[] = {"eagle", "ngram", NULL};
 static const char *const backends[] = {"native", "lmcache", NULL};
+static const char *const links[] = {"network", "nvlink", NULL};
 static const char *const mamba_modes[] = {"none", "align", "all", NULL};
 const char *const engine_kv_dtypes[] = {"auto",     "fp8",     "fp8_e4m3", "fp8_e5m2",
                                         "bfloat16", "float16", NULL};
@@ -129,11 +130,13 @@ const struct opt_row engine_rows[] = {
     OPT_READ(offload, "kv-transfer-config", "JSON", engine_read_transfer, NULL,
              "as vLLM's; of it, Offloading- and NixlConnector"),
     OPT_F64(offload.gbs, "kv-offloading-bandwidth", "GB/S", 1e-3, 1e6, NULL,
-            "of a GPU's link, each way", .shown = "0.8 of its PCIe"),
+            "of a GPU's link, each way", .shown = "by its PCIe"),
     OPT_F64(offload.setup_us, "kv-offloading-setup-us", "US", 0, 1e9, NULL,
-            "of each transfer", .shown = "30", .unit = VT_US),
-    OPT_F64(offload.link_gbs, "kv-transfer-gb-per-s", "GB", 1e-6, 1e9, "25",
-            "from prefill to decode, by the link of one GPU"),
+            "of each transfer", .shown = "200", .unit = VT_US),
+    OPT_F64(offload.link_gbs, "kv-transfer-gb-per-s", "GB", 1e-6, 1e9, NULL,
+            "from prefill to decode, by the link of one GPU", .shown = "the link's"),
+    OPT_WORD(offload.link, "kv-transfer-link", "KIND", links, "network",
+             "what that goes over: a NIC for each GPU, or NVLink within a node"),
     OPT_F64(offload.base_us, "kv-transfer-base-us", "US", 0, 1e9, "50",
             "of every transfer", .unit = VT_US),
     OPT_FLAG(offload.contention, "kv-transfer-contention",

@@ -45,6 +45,7 @@ struct engine_options {
         struct vt_remote remote;
         char engine_id[96]; /* "": one is made up */
         double link_gbs, base_us, token_bytes;
+        int link; /* 0: network, 1: NVLink */
         bool contention;
     } offload;
     const char *profile;         /* name or file */
@@ -122,8 +123,11 @@ int engine_ask_offload(struct engine_job *j, const struct opt_args *a,
 /* What flags say of the link to the host takes the place of what is there. */
 void engine_set_link(struct vt_offload *link, const struct opt_args *a,
                      const struct engine_options *o);
-/* Prefills elsewhere, over the link that flags state. */
-struct vt_remote engine_link(const struct engine_options *o);
+/* Prefills elsewhere, over the link that flags state, or that the engine's GPU has.
+ * What was assumed of it is told in `about` (may be NULL; "": nothing was). */
+int engine_link(struct vt_remote *r, const struct engine_job *j,
+                const struct opt_args *a, const struct engine_options *o,
+                char about[96], struct vt_err *err) VT_MUST_CHECK;
 int engine_settle_offload(struct engine_job *j, const struct engine_options *o,
                           uint64_t block_bytes, uint32_t tp,
                           struct vt_err *err) VT_MUST_CHECK;

@@ -35,7 +35,7 @@ static int read_extra(struct vt_offload *o, const struct vt_node *x, struct vt_e
 static int read_nixl(struct engine_offload *f, const struct vt_node *root,
                      const struct vt_node *extra, struct vt_err *err)
 {
-    const char *role = "kv_both", *id = f->engine_id;
+    const char *role = "kv_both", *policy = "fail", *id = f->engine_id;
     bool both_ways = false;
     int rc;
 
@@ -52,6 +52,13 @@ static int read_nixl(struct engine_offload *f, const struct vt_node *root,
         return vt_fail(err, VT_EINPUT, "engine_id is too long");
     f->nixl = true;
     f->remote.pulls = strcmp(role, "kv_producer") != 0;
+    if ((rc = vt_get_str(root, "kv_load_failure_policy", VT_OPTIONAL, &policy, err)))
+        return rc;
+    f->remote.recomputes = strcmp(policy, "recompute") == 0;
+    if (!f->remote.recomputes && strcmp(policy, "fail") != 0)
+        return vt_fail(err, VT_EINPUT,
+                       "kv_load_failure_policy '%s' is none of recompute, fail",
+                       policy);
     f->remote.lease_s = 30; /* vLLM's */
     if (!extra)
         return VT_OK;
@@ -92,15 +99,36 @@ int engine_read_transfer(const struct opt_row *row, const char *text, void *fiel
     return vt_within(err, rc, "--%s", row->name);
 }
 
-struct vt_remote engine_link(const struct engine_options *o)
+int engine_link(struct vt_remote *r, const struct engine_job *j,
+                const struct opt_args *a, const struct engine_options *o,
+                char about[96], struct vt_err *err)
 {
-    struct vt_remote r = o->offload.remote;
+    const char *name = o->gpu;
+    bool nvlink = o->offload.link > 0;
+    struct vt_gpu gpu;
+    bool known;
+    int rc =
+        name ? VT_OK : vt_get_str(j->profile.engine, "gpu", VT_OPTIONAL, &name, err);
 
-    r.on = true;
-    r.gbs = o->offload.link_gbs;
-    r.setup_us = o->offload.base_us;
-    r.shares = o->offload.contention;
-    return r;
+    if (rc != VT_OK)
+        return rc;
+    known = name && vt_gpu_find(&gpu, name, o->hw, NULL) == VT_OK;
+    *r = o->offload.remote;
+    r->on = true;
+    r->setup_us = o->offload.base_us;
+    r->shares = o->offload.contention;
+    r->gbs = opt_given(a, &o->offload.link_gbs)
+                 ? o->offload.link_gbs
+                 : vt_remote_gbs(known ? &gpu : NULL, nvlink);
+    if (!(r->gbs > 0))
+        return vt_fail(err, VT_EINPUT, "--kv-transfer-link nvlink: %s has none",
+                       known ? gpu.name : "a GPU that is not known");
+    if (about && opt_given(a, &o->offload.link_gbs))
+        about[0] = '\0';
+    else if (about)
+        (void)snprintf(about, 96, "%s of %s, not measured",
+                       nvlink ? "NVLink" : "the network", known ? gpu.name : "any GPU");
+    return VT_OK;
 }
 
 void engine_set_link(struct vt_offload *link, const struct opt_args *a,
@@ -117,9 +145,11 @@ int engine_ask_offload(struct engine_job *j, const struct opt_args *a,
 {
     struct vt_offload is = o->offload.is;
     bool sized = opt_given(a, &o->offload.size_gib);
+    int rc =
+        o->offload.nixl ? engine_link(&j->config.remote, j, a, o, NULL, err) : VT_OK;
 
-    if (o->offload.nixl)
-        j->config.remote = engine_link(o);
+    if (rc != VT_OK)
+        return rc;
     if (opt_given(a, &o->offload.token_bytes))
         j->config.remote.block_bytes =
             (uint64_t)(o->offload.token_bytes * j->config.block_size /

@@ -32,7 +32,10 @@ struct simulate_fleet {
     uint32_t dp;     /* ranks of a deployment, in lockstep or not */
     const char *why; /* that; NULL: the model says it */
     struct vt_ranks_totals lockstep;
-    char *name; /* of all kinds together */
+    char *name;    /* of all kinds together */
+    char link[96]; /* what was assumed of the way from prefills to decodes; "": nothing
+                    */
+    double link_gbs;
 };
 
 struct simulate_job;

@@ -174,13 +174,14 @@ static int spread_ranks(struct simulate_job *j, const struct opt_args *a,
  * what the model keeps of each token. */
 static int connect(struct vt_engine_config *c, const struct engine_job *job,
                    const struct opt_args *a, const struct engine_options *e,
-                   struct vt_err *err)
+                   char about[96], struct vt_err *err)
 {
     uint64_t block_bytes = job->config.remote.block_bytes;
     struct vt_arch arch;
+    int rc = engine_link(&c->remote, job, a, e, about, err);
 
-    if (!c->remote.on)
-        c->remote = engine_link(e);
+    if (rc != VT_OK)
+        return rc;
     c->remote.pulls = true;
     if (block_bytes == 0 && !opt_given(a, &e->offload.token_bytes)) {
         if (!job->model_name || vt_arch_load(&arch, job->model_name, NULL) != VT_OK)
@@ -207,11 +208,14 @@ static int connect_all(struct simulate_job *j, const struct opt_args *a,
         return VT_OK;
     for (size_t k = 0; k < f->n_kinds; k++)
         for (uint32_t i = 0; i < f->kind[k].count && rc == VT_OK; i++)
-            rc = connect(&f->replica[n++].engine, &f->kind[k].engine, a, e, err);
+            rc = connect(&f->replica[n++].engine, &f->kind[k].engine, a, e, f->link,
+                         err);
     if (rc != VT_OK)
         return rc;
-    return connect(&j->spec.engine, f->n_kinds > 0 ? &f->kind[0].engine : &j->engine, a,
-                   e, err);
+    rc = connect(&j->spec.engine, f->n_kinds > 0 ? &f->kind[0].engine : &j->engine, a,
+                 e, f->link, err);
+    f->link_gbs = j->spec.engine.remote.gbs;
+    return rc;
 }
 
 int simulate_fleet_open(struct simulate_job *j, const struct opt_args *a,
@@ -327,6 +331,8 @@ void simulate_fleet_table(struct vt_buf *b, const struct simulate_fleet *f)
     if (!f->on)
         return;
     put_ranks(b, f);
+    if (*f->link)
+        vt_buf_printf(b, "transfers    %.4g GB/s: %s\n", f->link_gbs, f->link);
     vt_buf_printf(b, "\n%8s %8s %9s %9s %8s %9s %9s %7s %11s %11s\n", "instance",
                   "role", "requests", "steps", "preempt", "hits %", "KV peak %",
                   "busy %", "from s", "to s");
@@ -364,6 +370,12 @@ void simulate_json(struct vt_buf *b, const struct vt_summary *s,
     if (f->on) {
         vt_jw_str(&w, "routing", f->fleet.routing);
         put_ranks_json(&w, f);
+        if (*f->link) {
+            vt_jw_row(&w, "kv_transfer_assumed");
+            vt_jw_f64(&w, "gb_per_s", f->link_gbs);
+            vt_jw_str(&w, "link", f->link);
+            vt_jw_end(&w);
+        }
         vt_jw_list(&w, "instances");
         for (uint32_t i = 0; i < f->n; i++) {
             const struct vt_replica_summary *r = &f->summary[i];

@@ -110,7 +110,7 @@ void off_watch(struct offload *o, const struct job *j, bool windows)
     each_block(o, j, windows, watch_block);
 }
 
-void off_unwatch(struct offload *o, const struct job *j)
+static void unwatch(struct offload *o, const struct job *j)
 {
     each_block(o, j, true, unwatch_block);
     if (j->watched)
@@ -197,7 +197,7 @@ bool offload_done(struct offload *o, uint64_t id, uint32_t *slot)
     r = j->of;
     settle(o, j);
     if (j->is.store)
-        off_unwatch(o, j);
+        unwatch(o, j);
     unlink_job(o, j);
     vt_seats_give(&o->seats, number_of(o, j) - 1);
     vt_map_drop(&o->by_id, place);

@@ -133,7 +133,6 @@ void off_touch(struct offload *o, const struct off_request *r);
 /* jobs.c */
 struct job *off_job(struct offload *o, struct off_request *r, bool store);
 void off_watch(struct offload *o, const struct job *j, bool windows);
-void off_unwatch(struct offload *o, const struct job *j);
 void off_flush(struct offload *o, const struct job *j);
 void off_took(struct offload *o, uint32_t block);
 static inline bool off_was_taken(const struct offload *o, uint32_t block)

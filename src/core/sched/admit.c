@@ -109,7 +109,10 @@ static void put_back(struct vt_sched *s, const struct admission *a)
 static void take_up_loaded(struct vt_sched *s, struct slot *r)
 {
     r->loaded = false;
-    kv_register(s, r, r->computed);
+    if (r->computed == 0) /* nothing came: there may be hits by now */
+        kv_release(s, r);
+    else
+        kv_register(s, r, r->computed);
     if (r->computed == r->n_tokens)
         r->computed--;
     r->status = r->n_preempted > 0 ? S_PREEMPTED : S_WAITING;

@@ -40,7 +40,8 @@ void remote_pull(struct vt_sched *s, struct vt_step_plan *p, struct slot *r)
         return;
     }
     p->pull[p->n_pulls++] =
-        (struct vt_kv_pull){r->tag, r->status == S_LOADING ? empty_blocks(s, r) : 0};
+        (struct vt_kv_pull){r->tag, r->status == S_LOADING ? empty_blocks(s, r) : 0,
+                            r->unsure && r->status == S_LOADING};
     r->remote = VT_TOGETHER;
 }
 
@@ -66,21 +67,39 @@ bool vt_sched_keeps(const struct vt_sched *s, uint64_t tag)
     return vt_map_get(&s->kept, tag) != NULL;
 }
 
-int vt_sched_settled(struct vt_sched *s, const uint64_t *tags, uint32_t n,
-                     struct vt_err *err)
+int vt_sched_settled(struct vt_sched *s, uint64_t tag, bool failed, struct vt_err *err)
 {
-    int rc =
-        vt_grow(&s->settled, &s->cap_settled, s->n_settled + n, sizeof(*tags), err);
+    int rc = vt_grow(&s->settled, &s->cap_settled, s->n_settled + 1,
+                     sizeof(*s->settled), err);
 
-    for (uint32_t i = 0; rc == VT_OK && i < n; i++)
-        s->settled[s->n_settled++] = tags[i];
+    if (rc == VT_OK)
+        s->settled[s->n_settled++] = (struct settled){tag, failed};
     return rc;
+}
+
+/* What was found here is still good, where one table says which blocks that is. */
+static void compute_instead(const struct vt_sched *s, struct slot *r)
+{
+    r->computed = s->groups.n > 1 ? 0 : r->computed - r->first_external;
+    r->loaded = true;
+}
+
+/* The row has room: see vt_sched_update(). */
+static void fail_request(struct vt_sched *s, uint32_t slot)
+{
+    struct slot *r = &s->slot[slot];
+
+    s->update.row[s->update.n_rows++] =
+        (struct vt_row){.tag = r->tag, .slot = slot, .finish = VT_FAILED};
+    r->loaded = true; /* nothing is on its way to its blocks */
+    queue_remove(s, slot);
+    sched_end(s, slot, true);
 }
 
 void remote_end_update(struct vt_sched *s)
 {
     for (size_t i = 0; i < s->n_settled; i++) {
-        uint64_t tag = s->settled[i], *kept = vt_map_get(&s->kept, tag);
+        uint64_t tag = s->settled[i].tag, *kept = vt_map_get(&s->kept, tag);
         const uint64_t *place = vt_map_get(&s->by_tag, tag);
 
         if (kept) {
@@ -88,8 +107,14 @@ void remote_end_update(struct vt_sched *s)
 
             vt_map_drop(&s->kept, kept);
             sched_unpark(s, slot);
-        } else if (place && s->slot[*place].status == S_LOADING) {
+        } else if (!place || s->slot[*place].status != S_LOADING) {
+            continue;
+        } else if (!s->settled[i].failed) {
             s->slot[*place].loaded = true;
+        } else if (s->c.remote.recomputes) {
+            compute_instead(s, &s->slot[*place]);
+        } else {
+            fail_request(s, (uint32_t)*place);
         }
     }
     s->n_settled = 0;

@@ -232,6 +232,7 @@ int sched_prepare(struct vt_sched *s, const struct vt_request *r, uint32_t *slot
         .stop_at = r->stop_at,
         .given = r->given_tokens,
         .remote = s->c.remote.on ? r->apart : VT_TOGETHER,
+        .unsure = r->unsure,
         .lora = r->lora,
         .priority = r->priority,
         .arrival = r->arrival,

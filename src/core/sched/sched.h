@@ -54,6 +54,7 @@ struct slot {             /* one request; what every step touches comes first */
     bool loaded;             /* what it loaded is there */
     bool fetches;            /* and is elsewhere until it has room for it */
     uint8_t remote;          /* enum vt_apart; a pull is asked for once */
+    bool unsure;             /* whether anybody answers it */
     bool prefills;           /* will need more blocks for its prompt */
     uint32_t last_seq;       /* of the last step with it, where blocks come back late */
     uint32_t first_external; /* of first_cached: from elsewhere */
@@ -130,7 +131,10 @@ struct vt_sched {
     struct offload *off; /* NULL: there is no second tier */
     bool connected;      /* there is, or prefills elsewhere */
     struct vt_map kept;  /* tags of parked requests to slots, without a second tier */
-    uint64_t *settled;   /* requests to be told of with the next result */
+    struct settled {
+        uint64_t tag;
+        bool failed;
+    } *settled; /* requests to be told of with the next result */
     size_t n_settled, cap_settled;
     uint32_t n_prefills; /* requests with `prefills` */
     uint64_t *moved;     /* jobs to be told of with the next result */

@@ -157,7 +157,8 @@ const struct vt_update *vt_sched_update(struct vt_sched *s,
 
     u->n_rows = u->n_first = 0;
     u->looked_up = u->found = u->found_outside = 0;
-    if (vt_grow(&u->row, &s->cap_rows, p->n, sizeof(*u->row), NULL) != VT_OK)
+    if (vt_grow(&u->row, &s->cap_rows, p->n + s->n_settled, sizeof(*u->row), NULL) !=
+        VT_OK)
         return NULL;
     if (s->connected)
         late_update(s, p);

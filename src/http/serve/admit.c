@@ -87,12 +87,15 @@ int choice_admit(struct choice *c, vt_ns now, struct vt_err *err)
         .lora = r->lora,
         .skip_cache = r->prompt_logprobs >= 0,
         .apart = (uint8_t)c->kv.apart,
+        .unsure = c->kv.apart == VT_DECODE_ONLY && c->kv.host,
         .block_key = vt_blocks_key,
         .tokens = &c->blocks,
     };
     rc = vt_request_check(&s->c->engine, &v, err);
     if (rc == VT_OK)
         rc = vt_engine_add(rank->core, c->queued, &v, err);
+    if (rc == VT_OK && v.unsure && !vt_peers_reach(s->peers, &c->kv, c->tag))
+        rc = vt_engine_reached(rank->core, c->queued, c->tag, false, err);
     if (rc != VT_OK) {
         vt_driver_remove(s->driver, c->tag);
         vt_kv_ask_free(&c->kv);

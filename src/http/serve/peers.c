@@ -1,26 +1,28 @@
 /* peers.c - prompts that are computed here for others, and answers to those that others
  * have computed: kv_transfer_params in requests and answers. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "http/serve/serve.h"
 
-struct told { /* by another engine */
+struct told { /* by another engine, or of it */
     struct vt_inbox_item item;
-    char *id;
-    bool renew;
+    struct vt_heard is;
+    char id[];
 };
 
 /* On the side channel's thread. */
-static void hear(void *server, char *id, bool renew)
+static void hear(void *server, const struct vt_heard *h)
 {
     struct server *s = server;
-    struct told *t = malloc(sizeof(*t));
+    struct told *t = malloc(sizeof(*t) + h->len);
 
-    if (!t) {
-        free(id);
+    if (!t)
         return; /* the lease will end it */
-    }
-    *t = (struct told){.id = id, .renew = renew};
+    *t = (struct told){.is = *h};
+    if (h->len > 0)
+        memcpy(t->id, h->id, h->len);
+    t->is.id = t->id;
     vt_inbox_put(&s->told, &t->item);
 }
 
@@ -41,9 +43,8 @@ void serve_peers_heard(void *server)
         struct told *t = (struct told *)at;
 
         next = at->next;
-        vt_peers_take(s->peers, s->driver, s->c->n_engines, t->id, t->renew,
+        vt_peers_take(s->peers, s->driver, s->c->n_engines, &t->is,
                       vt_axis_now(&s->axis));
-        free(t->id);
         free(t);
     }
 }
@@ -57,7 +58,6 @@ void serve_peers_close(struct server *s)
         return;
     for (at = vt_inbox_take(&s->told); at; at = next) {
         next = at->next;
-        free(((struct told *)at)->id);
         free(at);
     }
     vt_inbox_close(&s->told);

@@ -127,6 +127,12 @@ static void write_row(struct server *s, const struct parcel_row *row, vt_ns wall
     if (!c || c->x->end != END_NONE) /* it was given up meanwhile, or will soon be */
         return;
     x = c->x;
+    if (row->finish == VT_FAILED) {
+        serve_break(x, &(struct api_error){.status = 500,
+                                           .type = "InternalServerError",
+                                           .message = "Internal server error"});
+        return;
+    }
     upto = row->upto < c->reply.n ? row->upto : c->reply.n;
     s->sums.tokens += upto - c->out->told;
     if (row->first) {

@@ -119,6 +119,8 @@ static int finish_of(const struct play_request *q, uint8_t finish)
         return WIRE_STOP;
     case VT_LENGTH:
         return q->script.finish >= 0 ? q->script.finish : WIRE_LENGTH;
+    case VT_FAILED:
+        return WIRE_ERROR;
     default:
         return WIRE_UNFINISHED;
     }

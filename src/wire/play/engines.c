@@ -102,15 +102,14 @@ static struct vt_kv_ask *ask_of(void *request)
 }
 
 /* On the side channel's thread. */
-static void hear_peer(void *engines, char *id, bool renew)
+static void hear_peer(void *engines, const struct vt_heard *h)
 {
     struct play_engines *k = engines;
-    struct note *n = note_with(NOTE_PEER, 0, id, strlen(id) + 1);
+    struct note *n = note_with(NOTE_PEER, 0, h->id, h->len);
 
-    free(id);
     if (!n)
         return; /* the lease will end it */
-    n->exclude = renew;
+    n->heard = *h;
     play_send_note(k->p, &k->p->to_engines, n);
 }
 

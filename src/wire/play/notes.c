@@ -39,16 +39,21 @@ static int admit_request(struct play_engines *k, struct rank *r, struct play_req
         .lora = lora_number(q->blocks.lora_id),
         .skip_cache = q->skip_cache,
         .apart = (uint8_t)q->kv.apart,
+        .unsure = q->kv.apart == VT_DECODE_ONLY && q->kv.host && k->peers,
         .block_key = vt_blocks_key,
         .tokens = &q->blocks,
     };
     vt_ns at = q->script.steps ? now : vt_driver_arrival(k->driver, r->number, now);
+    int rc;
 
     play_request_event(q, WIRE_QUEUED, play_timestamp(k->p, at));
     spans_stage(q, EXPORT_QUEUED, at, 0);
     if (q->script.steps)
         return engines_replay_begin(k, r, q, at, err);
-    return vt_engine_add(r->core, at, &v, err);
+    rc = vt_engine_add(r->core, at, &v, err);
+    if (rc == VT_OK && v.unsure && !vt_peers_reach(k->peers, &q->kv, q->tag))
+        rc = vt_engine_reached(r->core, at, q->tag, false, err);
+    return rc;
 }
 
 static int serve_request(struct play_engines *k, struct rank *r, struct play_request *q,
@@ -263,8 +268,8 @@ static int take_note(struct play_engines *k, struct note *n, vt_ns now,
     case NOTE_CALL:
         return engines_call(k, r, &n->call, now, err);
     case NOTE_PEER:
-        vt_peers_take(k->peers, k->driver, k->p->c->n_engines, n->bytes, n->exclude > 0,
-                      now);
+        n->heard.id = n->bytes;
+        vt_peers_take(k->peers, k->driver, k->p->c->n_engines, &n->heard, now);
         return VT_OK;
     case NOTE_WAVE:
         return engines_wave_start(k, r, n->wave, n->exclude);

@@ -115,7 +115,8 @@ struct note {
     uint32_t n_ids;
     struct wire_call call;
     int64_t wave, exclude;
-    void **push; /* n_push clients' sockets; the engine thread closes them */
+    struct vt_heard heard; /* its id: the bytes */
+    void **push;           /* n_push clients' sockets; the engine thread closes them */
     uint32_t n_push;
     void *coordinator; /* NULL: none */
     uint32_t n_events;

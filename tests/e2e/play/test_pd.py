@@ -84,6 +84,20 @@ class PrefillDecode(unittest.IsolatedAsyncioTestCase):
             return await self.usage(self.prefill) < 1e-6
         await until("blocks are given back", given_back)
 
+    async def test_a_prefill_engine_that_is_gone(self):
+        told = []
+        for i in range(2):
+            first = await self.prefill.complete([i + 1] * 500, max_tokens=1,
+                                                kv_transfer_params=Sidecar.FIRST)
+            told.append(first.json["kv_transfer_params"])
+        answer = await self.decode.complete([1] * 500, max_tokens=2, kv_transfer_params=told[0])
+        self.assertEqual(answer.status, 200, answer)
+        self.pair[0][1].end()
+        answer = await self.decode.complete([2] * 500, max_tokens=2, kv_transfer_params=told[1])
+        self.assertEqual(answer.status, 500, answer)  # kv_load_failure_policy: fail
+        m = await self.decode.metrics()
+        self.assertEqual(m("request_success_total", finished_reason="error"), 1)
+
     async def test_blocks_that_nobody_pulls_are_given_up(self):
         await self.prefill.complete(PROMPT, max_tokens=1, kv_transfer_params=Sidecar.FIRST)
 

@@ -8,9 +8,9 @@ from serving import AsyncTest, Server, Sidecar, chat_body, free_port, main, unti
 PROMPT = list(range(100, 600))
 
 
-def nixl(**extra):
+def nixl(policy="fail", **extra):
     return json.dumps({"kv_connector": "NixlConnector", "kv_role": "kv_both", "engine_id": "here",
-                       "kv_connector_extra_config": extra})
+                       "kv_load_failure_policy": policy, "kv_connector_extra_config": extra})
 
 
 def engine(*flags, version="0.32.0", **extra):
@@ -94,6 +94,57 @@ class PrefillDecode(AsyncTest):
         self.assertEqual(m("nixl_num_kv_expired_reqs_total"), 1)
         prefill.stop()
         decode.stop()
+
+    async def test_who_pulls_too_late_is_told_of(self):
+        prefill, decode = engine(kv_lease_duration=1), engine()
+        first = await prefill.http.complete(PROMPT, max_tokens=1, kv_transfer_params=Sidecar.FIRST)
+        await until("blocks are given up", lambda: self.is_empty(prefill))
+        # Nobody checks: as in vLLM what is pulled may be anything.
+        answer = await decode.http.complete(PROMPT, max_tokens=2,
+                                            kv_transfer_params=first.json["kv_transfer_params"])
+        self.assertEqual(answer.status, 200, answer)
+
+        async def told():
+            await prefill.http.complete([1, 2, 3], max_tokens=1)
+            return (await prefill.http.metrics())("nixl_num_notifications_after_expiry_total") == 1
+        await until("it was told late", told)
+        prefill.stop()
+        decode.stop()
+
+    async def test_a_prefill_engine_that_is_gone(self):
+        for policy in ("fail", "recompute"):
+            with self.subTest(policy):
+                prefill, decode = engine(), engine(policy=policy)
+                begun = asyncio.get_running_loop().time()
+                never = asyncio.create_task(decode.http.complete([9] * 20, max_tokens=2, kv_transfer_params={
+                    "do_remote_prefill": True, "remote_engine_id": "x", "remote_request_id": "y",
+                    "remote_host": "127.0.0.1", "remote_port": free_port()}))
+                told = []
+                for i in range(3):
+                    first = await prefill.http.complete([i + 1] * 500, max_tokens=1,
+                                                        kv_transfer_params=Sidecar.FIRST)
+                    told.append(first.json["kv_transfer_params"])
+                answer = await decode.http.complete([1] * 500, max_tokens=2, kv_transfer_params=told[0])
+                self.assertEqual(answer.status, 200, answer)
+                prefill.stop()
+                whole, stream = await asyncio.gather(
+                    decode.http.complete([2] * 500, max_tokens=2, kv_transfer_params=told[1]),
+                    decode.http.complete([3] * 500, max_tokens=2, kv_transfer_params=told[2]))
+                for answer in (whole, stream):
+                    if policy == "fail":
+                        self.assertEqual(answer.status, 500, answer)
+                        self.assertEqual(answer.json["error"]["message"], "Internal server error")
+                    else:
+                        self.assertEqual(answer.status, 200, answer)
+                        self.assertEqual(answer.json["usage"]["completion_tokens"], 2)
+                m = await decode.http.metrics()
+                self.assertEqual(m("nixl_num_failed_transfers_total"), 2)
+                self.assertEqual(m("nixl_xfer_time_seconds_count"), 1)
+                if policy == "recompute":  # a handshake is given up after five seconds
+                    self.assertEqual((await never).status, 200)
+                    self.assertGreaterEqual(asyncio.get_running_loop().time() - begun, 4.9)
+                    self.assertEqual(await self.usage(decode), 0)
+                decode.stop()
 
     async def test_without_a_connector_nothing_is_asked_of_others(self):
         server = Server("--model", "linear:base=1000")
