@@ -176,6 +176,7 @@ struct sim_run {
     size_t finished;
     bool keep_gaps;     /* of each request, until it ends */
     bool tell_requests; /* the sink wants them */
+    bool counts_all;    /* whenever they arrive */
 
     /* Of the engine whose step is being taken. */
     const struct vt_latency *model;

@@ -222,11 +222,14 @@ static int tell_served(struct sim_run *r, size_t i, uint8_t finish, struct vt_er
 }
 
 /* Who is kept by a client counts by when he was to come. */
-static bool is_counted(const struct sim_run *r, const struct live *l, size_t i)
+static inline bool is_counted(const struct sim_run *r, const struct live *l, size_t i)
 {
     const struct vt_sim_spec *s = r->spec;
-    vt_ns due = s->held_to > 0 ? window_work(&r->window, i)->arrival_ns : l->arrival;
+    vt_ns due;
 
+    if (r->counts_all)
+        return true;
+    due = s->held_to > 0 ? window_work(&r->window, i)->arrival_ns : l->arrival;
     return due >= s->count_from && (s->count_until == 0 || due < s->count_until);
 }
 
@@ -466,6 +469,7 @@ static int open_run(struct sim_run *r, struct vt_err *err)
     int rc;
 
     r->tell_requests = spec->sink && spec->sink->request;
+    r->counts_all = spec->count_from <= 0 && spec->count_until == 0;
     r->keep_gaps = r->tell_requests || spec->engine.compat == VT_COMPAT_BLIS;
     r->same_gap = -1;
     clock_open(&r->clock, spec);

@@ -52,7 +52,12 @@ same() { # NAME COMMAND...: with Ray and without; its words in NAME.err
     cmp "$name.one" "$name.ray" || fail "$name: Ray has another answer"
     cat "$name.err"
 }
-same tune "${search[@]}"
+# On a busy machine one node may be done before the other has started its first worker,
+# which is there the next time.
+for _ in 1 2 3 4 5; do
+    same tune "${search[@]}"
+    [ "$(grep -c 'trials\?, .* s of work' tune.err)" -ne 2 ] || break
+done
 grep -q 'Ray 2.*: 2 nodes, 2 processors' tune.err || fail "what is there is not told"
 [ "$(grep -c 'trials\?, .* s of work' tune.err)" -eq 2 ] || fail "not both nodes worked"
 same smart "${search[@]}" --search smart

@@ -184,8 +184,10 @@ const struct vt_update *vt_sched_update(struct vt_sched *s,
         tiers_end_update(s);
     if (s->n_settled > 0)
         remote_end_update(s);
-    u->external = s->external;
-    s->external = (struct vt_cache_stats){0};
+    if (s->connected) { /* else it is never counted */
+        u->external = s->external;
+        s->external = (struct vt_cache_stats){0};
+    }
     u->cache = s->cache;
     s->cache = (struct vt_cache_stats){0};
     return s->failed || s->pool.failed ? NULL : u;
