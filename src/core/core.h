@@ -672,9 +672,9 @@ void vt_engine_free(struct vt_engine *e); /* NULL is fine */
 /* A request arrives; it must pass vt_request_check(). */
 int vt_engine_add(struct vt_engine *e, vt_ns now, const struct vt_request *r,
                   struct vt_err *err) VT_MUST_CHECK;
-/* These three are VT_EINPUT by BLIS's rules, which know no such thing. VT_ECHECK: no
- * such request is known any more. */
+/* VT_ECHECK: no such request is known any more. */
 int vt_engine_abort(struct vt_engine *e, vt_ns now, uint64_t tag);
+/* These two are VT_EINPUT by BLIS's rules, which know no such thing. */
 /* A rank in lockstep pauses when all of them have been told to. VT_ECHECK: it can't go
  * on, because that has not happened yet. */
 int vt_engine_pause(struct vt_engine *e, vt_ns now, enum vt_pause p);

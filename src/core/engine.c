@@ -262,20 +262,15 @@ static void unstick(struct vt_engine *e, vt_ns now)
 
 int vt_engine_abort(struct vt_engine *e, vt_ns now, uint64_t tag)
 {
-    struct vt_sched *s = vt_engine_sched(e);
-    const uint64_t *place = s ? vt_map_get(&s->by_tag, tag) : NULL;
     uint32_t slot;
 
-    if (!s)
-        return VT_EINPUT;
-    if (!place)
+    if (!e->ops->find(e->sched, tag, &slot))
         return VT_ECHECK;
-    slot = (uint32_t)*place;
     unstick(e, now);
     e->outlet[slot].arrival = NO_ARRIVAL;
     if (e->arrivals.n > 0 && !is_awaited(e, 0))
         pass_arrival(e);
-    vt_sched_abort(s, slot);
+    e->ops->abort(e->sched, slot);
     pulls_forget(&e->pulls, tag);
     return VT_OK;
 }

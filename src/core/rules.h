@@ -19,6 +19,10 @@ struct sched_ops {
     const struct vt_step_plan *(*schedule)(void *s, bool throttle);
     const struct vt_update *(*update)(void *s, const struct vt_step_plan *p,
                                       const uint32_t *sampled);
+    /* Takes a request that prepare() knows out of it: one that waits, runs, or is not
+     * in the queue yet. find(): false, there is none of that tag. */
+    bool (*find)(const void *s, uint64_t tag, uint32_t *slot);
+    void (*abort)(void *s, uint32_t slot);
     struct pool *(*pool)(void *s);
     void (*count)(const void *s, uint32_t *waiting, uint32_t *running);
 

@@ -90,6 +90,10 @@ int source_take(struct source *s, size_t *req, struct vt_err *err);
  * after it. */
 int source_ended(struct source *s, size_t req, vt_ns at, vt_ns pause,
                  struct vt_err *err);
+/* Its client has hung up: the same, but nothing more of its session comes. *n: so many
+ * requests. */
+int source_dropped(struct source *s, size_t req, vt_ns at, size_t *n,
+                   struct vt_err *err);
 
 /* ---- whose times (clock.c) ----------------------------------------------------- */
 
@@ -170,7 +174,8 @@ struct sim_run {
     struct vt_timings *timings;
     struct window window;
     struct source source;
-    struct parting parting; /* of the one engine */
+    struct parting parting;   /* of the one engine */
+    struct vt_agenda leaving; /* requests by when their clients hang up */
     uint32_t in_flight;
     struct run_clock clock;
     size_t finished;
@@ -215,6 +220,19 @@ vt_ns run_due(const struct sim_run *r);
 /* It does; *req is which, *on when it reaches the engine. VT_NEVER: not yet. */
 int run_arrive(struct sim_run *r, vt_ns now, size_t *req, vt_ns *on,
                struct vt_err *err);
+/* When the next client has waited long enough; VT_NEVER: none ever has. What happens at
+ * the same time goes before that. */
+static inline vt_ns run_leaves(const struct sim_run *r)
+{
+    return r->leaving.n > 0 ? r->leaving.due[0].at : VT_NEVER;
+}
+/* He hangs up. *req: what is to be aborted where it is; SIZE_MAX: nothing any more. */
+int run_hang_up(struct sim_run *r, size_t *req, struct vt_err *err);
+/* Whether it was given up before it came to an engine. */
+static inline bool run_is_over(const struct sim_run *r, size_t req)
+{
+    return window_live(&r->window, req)->ended;
+}
 /* Of one that was left for later. */
 int run_book_end(struct sim_run *r, const struct run_end *e, struct vt_err *err);
 /* Gaps that are equal in a row go to the timings together: the last ones, too. */

@@ -82,6 +82,12 @@ struct vt_sim_spec { /* everything is borrowed */
     /* Of a measured workload that is not streamed: prompts find in the prefix cache
      * what was found when they were measured, whatever is in it here. */
     bool cached_as_measured;
+    /* How long after it has come each request's client waits for its end, and then
+     * hangs up: the engine aborts it, the sink is told so, the summary has nothing of
+     * its times, and the rest of its session never comes. VT_NEVER: as long as it
+     * takes. Of a workload that is not streamed, on engines that do all; NULL: all
+     * wait. */
+    const vt_ns *patience;
     bool start_together;            /* with a limit: all that start at once do so at the
                                      * first one's time */
     const struct vt_sim_sink *sink; /* NULL: none */

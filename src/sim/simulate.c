@@ -186,6 +186,9 @@ int run_arrive(struct sim_run *r, vt_ns now, size_t *req, vt_ns *on, struct vt_e
     };
     if (r->keep_gaps && (rc = gaps_open(r, &l->gaps, err)))
         return rc;
+    if (r->spec->patience && r->spec->patience[*req] != VT_NEVER &&
+        (rc = vt_agenda_push(&r->leaving, now + r->spec->patience[*req], *req, err)))
+        return rc;
     return clock_come(&r->clock, *req, window_work(&r->window, *req)->prompt_tokens,
                       r->in_flight, now, on, err);
 }
@@ -200,7 +203,7 @@ static int tell_served(struct sim_run *r, size_t i, uint8_t finish, struct vt_er
         .req = window_work(&r->window, i),
         .index = i,
         .arrival_ns = l->arrival,
-        .ttft_ns = l->first - l->arrival,
+        .ttft_ns = l->tokens > 0 ? l->first - l->arrival : -1,
         .gap = g->gap,
         .gap_tokens = g->bursts ? g->tokens : NULL,
         /* The list may have been another's: what it had does not show. */
@@ -242,6 +245,30 @@ int run_book_end(struct sim_run *r, const struct run_end *e, struct vt_err *err)
     r->finished++;
     r->in_flight--;
     return rc ? rc : source_ended(&r->source, e->req, e->end_ns, e->pause, err);
+}
+
+int run_hang_up(struct sim_run *r, size_t *req, struct vt_err *err)
+{
+    vt_ns now = r->leaving.due[0].at;
+    size_t i = r->leaving.due[0].item, lost;
+    struct live *l = window_live(&r->window, i);
+    int rc;
+
+    vt_agenda_remove(&r->leaving, 0);
+    *req = SIZE_MAX;
+    if (l->ended)
+        return VT_OK;
+    l->ended = true;
+    if (l->engines > 0) /* else a frontend has it */
+        *req = i;
+    if (r->tell_requests && (rc = tell_served(r, i, VT_ABORTED, err)))
+        return rc;
+    if (r->keep_gaps)
+        r->spare_gaps[r->n_spare++] = l->gaps;
+    r->in_flight--;
+    rc = source_dropped(&r->source, i, now, &lost, err);
+    r->finished += 1 + lost;
+    return rc;
 }
 
 static int leave_for_later(struct sim_run *r, struct run_end *e, struct vt_err *err)
@@ -294,7 +321,9 @@ static int note_row(struct sim_run *r, const struct vt_row *row,
     vt_ns at = row->at + r->clock.out_ns;
     int rc = VT_OK;
 
-    if (at < l->last) /* messages stay in order */
+    /* Messages stay in order, but for one that starts over: BLIS's tokens leave later
+     * than its clock, by what each of them took outside the steps. */
+    if (at < l->last && !row->first)
         at = l->last;
     if (row->first) {
         if (l->tokens > 0) { /* starts over (BLIS): takes its gaps back */
@@ -435,18 +464,24 @@ static int run_one(struct sim_run *r, struct vt_engine_totals *t, struct vt_err 
         return rc;
     for (uint64_t n = 1; r->finished < r->w->n && rc == VT_OK; n++) {
         vt_ns arrival = run_due(r), due = vt_engine_due(r->engine), on;
+        vt_ns leaves = run_leaves(r);
         const struct vt_step *done;
         struct vt_request q;
+        size_t i;
 
+        if (leaves < arrival && leaves < due) {
+            rc = run_hang_up(r, &i, err);
+            if (i != SIZE_MAX) /* it may have ended with a step that is under way */
+                (void)vt_engine_abort(r->engine, leaves, i);
+            continue;
+        }
         if (arrival == VT_NEVER && due == VT_NEVER)
             return vt_fail(err, VT_EINPUT, "%zu of %zu requests can't be scheduled",
                            r->w->n - r->finished, r->w->n);
         if (arrival <= due) {
-            size_t i;
-
             if ((rc = run_arrive(r, arrival, &i, &on, err)))
                 return rc;
-            if (on == VT_NEVER)
+            if (on == VT_NEVER || run_is_over(r, i))
                 continue;
             q = run_hand_over(r, i);
             q.arrival = window_live(&r->window, i)->arrival;
@@ -490,6 +525,7 @@ static void close_run(struct sim_run *r)
     free(r->gaps);
     free(r->spare_gaps);
     free(r->parting.tag);
+    vt_agenda_free(&r->leaving);
     free(r->prefill);
     free(r->preempted);
     clock_close(&r->clock);
@@ -507,6 +543,12 @@ int vt_sim_run(const struct vt_sim_spec *spec, struct vt_summary *out,
     bool blis = spec->engine.compat == VT_COMPAT_BLIS;
     int rc, ended;
 
+    if (spec->patience && (vt_workload_streamed(r.w) || r.w->forked ||
+                           (spec->fleet && spec->fleet->prefill_instances > 0)))
+        return vt_fail(
+            err, VT_EINPUT,
+            "clients that hang up: not with streamed workloads, sessions that "
+            "are trees, or prefill and decode apart");
     if ((rc = open_run(&r, err)))
         goto out;
     ended = spec->fleet ? fleet_simulate(&r, &t, err) : run_one(&r, &t, err);

@@ -140,3 +140,15 @@ int source_ended(struct source *s, size_t req, vt_ns at, vt_ns pause,
                               r->next_turn, err);
     return s->limit > 0 ? start_next(s, at + pause, err) : VT_OK;
 }
+
+int source_dropped(struct source *s, size_t req, vt_ns at, size_t *n,
+                   struct vt_err *err)
+{
+    *n = 0;
+    if (s->mode != VT_ARRIVALS_SESSION)
+        return source_ended(s, req, at, 0, err);
+    for (uint32_t i = window_work(s->x, req)->next_turn; i != VT_NO_TURN;
+         i = window_work(s->x, i)->next_turn)
+        ++*n;
+    return s->limit > 0 ? start_next(s, at, err) : VT_OK;
+}

@@ -424,7 +424,9 @@ static void what_blis_has_no_rule_for_is_an_error(void **state)
     c.compat = VT_COMPAT_BLIS;
     assert_int_equal(vt_engine_new(&e, &c, &toy, NULL), VT_OK);
     add_request(e, 0, 1, 50, 4);
-    assert_int_equal(vt_engine_abort(e, 0, 1), VT_EINPUT);
+    assert_int_equal(vt_engine_abort(e, 0, 1), VT_OK);
+    assert_int_equal(vt_engine_abort(e, 0, 1), VT_ECHECK);
+    assert_int_equal(vt_engine_due(e), VT_NEVER);
     assert_int_equal(vt_engine_pause(e, 0, VT_PAUSE_ALL), VT_EINPUT);
     assert_int_equal(vt_engine_clear_cache(e, 0, true, &tags, &n), VT_EINPUT);
     assert_null(vt_engine_sched(e));

@@ -402,6 +402,112 @@ static void a_request_that_cannot_fit_is_named_before_anything_runs(void **state
     bench_free(b);
 }
 
+/* ---- clients that hang up ---------------------------------------------- */
+
+struct hung_up {
+    uint32_t served, aborted;
+    uint32_t tokens; /* of those that were aborted */
+};
+
+static int see_end(void *user, const struct vt_served *s, struct vt_err *err)
+{
+    struct hung_up *h = user;
+    bool aborted = strcmp(s->finish_reason, "abort") == 0;
+
+    (void)err;
+    h->aborted += aborted;
+    h->served += !aborted;
+    h->tokens += aborted ? s->output_tokens : 0;
+    assert_int_equal(s->ttft_ns < 0, s->output_tokens == 0);
+    return VT_OK;
+}
+
+/* One token takes 10 ms, and one request runs at a time: of those that come together
+ * the first is done after 1 s. */
+static void impatient_clients_free_the_engine(void **state)
+{
+    static const char yaml[] = "requests: 4\narrival: {process: poisson, rate: 1e6}\n"
+                               "prompt: {dist: uniform, min: 16, max: 16}\n"
+                               "output: {dist: uniform, min: 100, max: 100}\n";
+    static const struct {
+        vt_ns patience[4];
+        uint32_t served, tokens; /* tokens of those that were given up */
+        const char *fleet;
+        bool blis;
+    } row[] = {
+        {{VT_NEVER, VT_NEVER, VT_NEVER, VT_NEVER}, 4, 0, NULL, false},
+        {{505 * VT_MS, VT_NEVER, VT_NEVER, VT_NEVER}, 3, 50, NULL, false},
+        {{VT_NEVER, 900 * VT_MS, 2050 * VT_MS, 2050 * VT_MS}, 2, 5, NULL, false},
+        {{505 * VT_MS, VT_NEVER, VT_NEVER, VT_NEVER}, 3, 50, NULL, true},
+        {{VT_NEVER, 900 * VT_MS, 2050 * VT_MS, 2050 * VT_MS}, 2, 5, NULL, true},
+        {{505 * VT_MS, 505 * VT_MS, VT_NEVER, VT_NEVER}, 2, 100, "round-robin", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < VT_COUNT(row); i++) {
+        struct bench *b = bench_workload(
+            yaml, row[i].blis ? "blackbox:alpha=0,0,0,beta=10000,0,0"
+                              : "linear:base=10000,prefill_token=0,decode=0");
+        struct hung_up h = {0};
+        const struct vt_fleet fleet = {.instances = 2, .routing = row[i].fleet};
+        struct vt_err err = {0};
+
+        b->sink = (struct vt_sim_sink){.user = &h, .request = see_end};
+        b->spec.workload = &b->w;
+        b->spec.model = b->model;
+        b->spec.sink = &b->sink;
+        b->spec.patience = row[i].patience;
+        b->spec.engine.max_num_seqs = 1;
+        b->spec.engine.async_scheduling = false;
+        b->spec.engine.compat = row[i].blis ? VT_COMPAT_BLIS : VT_COMPAT_VLLM;
+        b->spec.fleet = row[i].fleet ? &fleet : NULL;
+        if (vt_sim_run(&b->spec, &b->sum, &err) != VT_OK)
+            fail_msg("row %zu: %s", i, err.msg);
+        assert_int_equal(h.served, row[i].served);
+        assert_int_equal(h.served + h.aborted, 4);
+        if (h.tokens + 2 < row[i].tokens || h.tokens > row[i].tokens + 2)
+            fail_msg("row %zu: %u tokens", i, h.tokens);
+        assert_int_equal(b->sum.requests, row[i].served);
+        bench_free(b);
+    }
+}
+
+/* Nothing more comes of a session that was given up. */
+static void an_impatient_user_does_not_come_back(void **state)
+{
+    static const char yaml[] = "requests: 12\narrival: {process: poisson, rate: 1}\n"
+                               "prompt: {dist: uniform, min: 16, max: 16}\n"
+                               "output: {dist: uniform, min: 100, max: 100}\n"
+                               "session: {turns: {dist: uniform, min: 4, max: 4}, "
+                               "think_s: 1}\n";
+    struct bench *b =
+        bench_workload(yaml, "linear:base=10000,prefill_token=0,decode=0");
+    vt_ns patience[64];
+    struct hung_up h = {0};
+    struct vt_err err = {0};
+    size_t gone = SIZE_MAX;
+
+    (void)state;
+    assert_true(b->w.n <= VT_COUNT(patience));
+    for (size_t i = 0; i < b->w.n; i++) {
+        bool give_up = gone == SIZE_MAX && b->w.req[i].turn == 1;
+
+        patience[i] = give_up ? 500 * VT_MS : VT_NEVER;
+        gone = give_up ? i : gone;
+    }
+    assert_true(gone != SIZE_MAX && b->w.req[gone].next_turn != VT_NO_TURN);
+    b->sink = (struct vt_sim_sink){.user = &h, .request = see_end};
+    b->spec.workload = &b->w;
+    b->spec.model = b->model;
+    b->spec.sink = &b->sink;
+    b->spec.patience = patience;
+    if (vt_sim_run(&b->spec, &b->sum, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    assert_int_equal(h.aborted, 1);
+    assert_int_equal(h.served, b->w.n - 3); /* it, and two turns after it */
+    bench_free(b);
+}
+
 int main(void)
 {
     enum { V = VT_COUNT(variants), C = VT_COUNT(captures), REST = 6 };
@@ -413,6 +519,8 @@ int main(void)
         cmocka_unit_test(speculation_saves_steps_as_its_acceptance_says),
         cmocka_unit_test(the_same_seed_gives_the_same_numbers),
         cmocka_unit_test(a_request_that_cannot_fit_is_named_before_anything_runs),
+        cmocka_unit_test(impatient_clients_free_the_engine),
+        cmocka_unit_test(an_impatient_user_does_not_come_back),
     };
 
     for (size_t i = 0; i < V; i++)

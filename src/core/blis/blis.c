@@ -24,6 +24,7 @@ struct job { /* one request */
     size_t cap_blocks;
     struct content content;
     bool restarted;
+    bool known; /* from prepare() to its end */
 };
 
 struct blis {
@@ -140,6 +141,7 @@ static int blis_prepare(void *blis, const struct vt_request *r, uint32_t *slot,
         .blocks = old.blocks,
         .cap_blocks = old.cap_blocks,
         .content = old.content,
+        .known = true,
     };
     return VT_OK;
 }
@@ -299,6 +301,13 @@ static void release(struct blis *b, struct job *j)
 {
     pool_give_back(&b->pool, j->blocks, j->n_blocks);
     j->n_blocks = j->held = j->room = j->origin = 0;
+}
+
+static void end_job(struct blis *b, uint32_t slot)
+{
+    release(b, &b->job[slot]);
+    b->job[slot].known = false;
+    b->spare[b->n_spare++] = slot;
 }
 
 /* ---- one step --------------------------------------------------------- */
@@ -471,8 +480,7 @@ static bool move_on(struct blis *b, uint32_t slot)
         return false;
     if (j->progress < j->prompt + j->output)
         (void)extend(b, j, 1);
-    release(b, j);
-    b->spare[b->n_spare++] = slot;
+    end_job(b, slot);
     return true;
 }
 
@@ -500,6 +508,41 @@ static const struct vt_update *blis_update(void *blis, const struct vt_step_plan
     return b->failed ? NULL : u;
 }
 
+/* ---- given up --------------------------------------------------------- */
+
+/* Spare jobs keep their tags, and few are ever given up. */
+static bool blis_find(const void *blis, uint64_t tag, uint32_t *slot)
+{
+    const struct blis *b = blis;
+
+    for (size_t i = 0; i < b->n_jobs; i++)
+        if (b->job[i].tag == tag && b->job[i].known) {
+            *slot = (uint32_t)i;
+            return true;
+        }
+    return false;
+}
+
+static void blis_abort(void *blis, uint32_t slot)
+{
+    struct blis *b = blis;
+    uint32_t n = 0;
+    size_t left = 0;
+
+    for (uint32_t i = 0; i < b->n_running; i++)
+        if (b->running[i] != slot)
+            b->running[n++] = b->running[i];
+    b->n_running = n;
+    for (size_t i = 0; i < b->n_waiting; i++) {
+        uint32_t waits = b->queue[(b->head + i) & (b->cap_queue - 1)];
+
+        if (waits != slot)
+            b->queue[(b->head + left++) & (b->cap_queue - 1)] = waits;
+    }
+    b->n_waiting = left;
+    end_job(b, slot);
+}
+
 const struct sched_ops sched_blis = {
     .open = blis_open,
     .close = blis_close,
@@ -508,6 +551,8 @@ const struct sched_ops sched_blis = {
     .has_requests = blis_has_requests,
     .schedule = blis_schedule,
     .update = blis_update,
+    .find = blis_find,
+    .abort = blis_abort,
     .pool = blis_pool,
     .count = blis_count,
     .whole_us = true,

@@ -504,6 +504,20 @@ static void ops_count(const void *s, uint32_t *waiting, uint32_t *running)
     *running = x->n_running;
 }
 
+static bool ops_find(const void *s, uint64_t tag, uint32_t *slot)
+{
+    const uint64_t *place = vt_map_get(&((const struct vt_sched *)s)->by_tag, tag);
+
+    if (place)
+        *slot = (uint32_t)*place;
+    return place != NULL;
+}
+
+static void ops_abort(void *s, uint32_t slot)
+{
+    vt_sched_abort(s, slot);
+}
+
 const struct sched_ops sched_vllm = {
     .open = ops_open,
     .close = ops_close,
@@ -512,6 +526,8 @@ const struct sched_ops sched_vllm = {
     .has_requests = ops_has_requests,
     .schedule = ops_schedule,
     .update = ops_update,
+    .find = ops_find,
+    .abort = ops_abort,
     .pool = ops_pool,
     .count = ops_count,
     .least_us = 1e-3,

@@ -123,6 +123,10 @@ static int route_arrival(struct fleet *f, vt_ns now, struct vt_err *err)
 
     if ((rc = fleet_arrive(f, now, &req, &on, err)) || on == VT_NEVER)
         return rc;
+    if (run_is_over(f->r, req)) {
+        f->seen[window_live(&f->r->window, req)->instance].in_flight--;
+        return VT_OK;
+    }
     q = run_hand_over(f->r, req);
     q.arrival = window_live(&f->r->window, req)->arrival;
     if (f->f->prefill_instances > 0) {
@@ -131,6 +135,24 @@ static int route_arrival(struct fleet *f, vt_ns now, struct vt_err *err)
         q.apart = VT_PREFILL_ONLY;
     }
     return fleet_add(f, &q, on, err);
+}
+
+static int hang_up(struct fleet *f, struct vt_err *err)
+{
+    vt_ns now = run_leaves(f->r);
+    size_t req;
+    int rc = run_hang_up(f->r, &req, err);
+    uint32_t i;
+
+    if (rc != VT_OK || req == SIZE_MAX)
+        return rc;
+    i = window_live(&f->r->window, req)->instance;
+    f->seen[i].in_flight--;
+    (void)vt_engine_abort(f->inst[i].engine, now, req);
+    if (f->inst[i].state == DRAINING && f->seen[i].in_flight == 0)
+        fleet_stop(f, i, now);
+    fleet_follow(f, i);
+    return VT_OK;
 }
 
 static int note_step(struct fleet *f, struct sim_run *r, uint32_t i,
@@ -216,6 +238,10 @@ static int run_to_end(struct fleet *f, struct vt_err *err)
         vt_ns transfer = f->transfers.n > 0 ? f->transfers.due[0].at : VT_NEVER;
         vt_ns scale = autoscale_due(f), at = transfer < arrival ? transfer : arrival;
 
+        if (run_leaves(r) < at && run_leaves(r) < due) {
+            rc = hang_up(f, err);
+            continue;
+        }
         if (due == VT_NEVER && f->transfers.n == 0 && arrival == VT_NEVER)
             return vt_fail(err, VT_EINPUT, "%zu of %zu requests can't be scheduled",
                            r->w->n - r->finished, r->w->n);

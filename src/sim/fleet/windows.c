@@ -92,7 +92,7 @@ static bool runs_freely(const struct fleet *f)
 
     return f->f->threads > 0 && f->n > 1 && !f->lockstep && !queues &&
            f->f->prefill_instances == 0 && f->f->autoscale.interval_ns == 0 &&
-           !spec->stopped && !(spec->sink && spec->sink->step);
+           !spec->stopped && !spec->patience && !(spec->sink && spec->sink->step);
 }
 
 /* ---- life --------------------------------------------------------------- */
