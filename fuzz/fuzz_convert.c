@@ -23,6 +23,30 @@ static void check(const struct vt_records *r)
     }
 }
 
+/* What failed may be without lengths, and is without times. */
+static void check_all(const struct vt_records *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct vt_record *q = &r->rec[i];
+
+        assert(q->id && q->e2e_ns >= 0);
+        assert(q->failure || (q->prompt_tokens >= 1 && q->output_tokens >= 1));
+        assert(!q->failure || (q->ttft_ns < 0 && q->n_gaps == 0));
+    }
+}
+
+static void read_whole(const struct vt_node *root)
+{
+    const struct convert_from all = {.all = true};
+    struct vt_records r = {0};
+    struct vt_err err;
+
+    if (records_init(&r, "fuzz", &err) == VT_OK &&
+        convert_lifecycle_tree(&r, root, &all, &err) == VT_OK)
+        check_all(&r);
+    vt_records_free(&r);
+}
+
 static void read_tree(int which, const char *text, size_t len)
 {
     static convert_tree *const read[] = {convert_bench_tree, convert_lifecycle_tree,
@@ -40,6 +64,8 @@ static void read_tree(int which, const char *text, size_t len)
             read[which](&r, root, NULL, &err) == VT_OK)
             check(&r);
         vt_records_free(&r);
+        if (read[which] == convert_lifecycle_tree)
+            read_whole(root);
     }
     vt_arena_free(&a);
 }

@@ -16,23 +16,6 @@ static int read_summary(struct vt_experiment *e, const struct vt_node *root,
     return truth_read_metrics(&e->summary, root, err);
 }
 
-static int read_requests(struct vt_experiment *e, const struct vt_node *root,
-                         struct vt_err *err)
-{
-    static const struct vt_stage_plan plan = {
-        .rate = 2, .duration_s = 5, .requests = 10};
-    int rc = vt_grow(&e->plan, &e->cap_plan, 1, sizeof(*e->plan), err);
-
-    if (rc != VT_OK)
-        return rc;
-    e->plan[0] = plan;
-    e->n_plan = 1;
-    rc = truth_read_requests(e, root, err);
-    if (rc == VT_OK)
-        truth_cut(e, 5);
-    return rc == VT_OK ? truth_refine(e, true, err) : rc;
-}
-
 static void try_tree(struct vt_experiment *e, const char *text, size_t len,
                      read_tree *read)
 {
@@ -68,7 +51,8 @@ static void try_lines(struct vt_experiment *e, const char *text, size_t len,
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static read_tree *const tree[] = {truth_read_config, truth_read_profile,
-                                      truth_read_entry, read_summary, read_requests};
+                                      truth_read_entry, read_summary,
+                                      truth_read_groups};
     struct vt_experiment e = {0};
     const char *text = (const char *)data + 1;
 

@@ -336,6 +336,12 @@ struct vt_record {
     const char *finish_reason; /* NULL: not stated */
     uint32_t line;             /* of the file; 0: unknown */
     uint32_t part;             /* of vt_records.part: the load that it belongs to */
+    /* What only vt_lifecycle_load() says. */
+    vt_ns e2e_ns;        /* by the client; -1: not stated */
+    const char *failure; /* NULL: it did not fail */
+    uint32_t stage;      /* UINT32_MAX: not stated */
+    bool counted; /* output_tokens by the server, or what it was made to give; else by
+                   * what a client made of the text */
     /* What only the twin's own rows say; not read back. */
     uint32_t preemptions;
     vt_ns queue_ns;           /* arrival to first scheduled */
@@ -435,6 +441,14 @@ struct vt_report {
 int vt_report_load(struct vt_report *out, const char *path,
                    struct vt_err *err) VT_MUST_CHECK;
 void vt_report_free(struct vt_report *r); /* frees contents, not r */
+
+/* inference-perf's per-request report with all that was sent: requests that failed as
+ * well, and those whose tokens nobody saw come (ttft_ns is -1). Of a failed one e2e_ns
+ * is when it did, and its lengths are those that were asked for; 0: nobody knows. What
+ * prompts share is by their texts, hashes or segments, whichever the report has. On
+ * failure nothing is left to free, and the message starts with the path. */
+int vt_lifecycle_load(struct vt_records *r, const char *path,
+                      struct vt_err *err) VT_MUST_CHECK;
 
 /* ---- checks ----------------------------------------------------------- */
 

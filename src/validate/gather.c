@@ -50,10 +50,25 @@ static int add_to(struct gather_part *p, const struct gather_request *r,
     return rc;
 }
 
+static size_t part_of(const struct gather *g, uint32_t stage)
+{
+    return stage < g->n_stages ? stage : g->n_stages - 1;
+}
+
+void gather_leave_out(struct gather *g, uint32_t stage)
+{
+    g->part[part_of(g, stage)].left_out++;
+    g->part[g->n_stages].left_out++;
+}
+
+int gather_first_token(struct gather *g, double ttft_ms, struct vt_err *err)
+{
+    return values_add(&g->part[g->n_stages].ttft, ttft_ms, err);
+}
+
 int gather_add(struct gather *g, const struct gather_request *r, struct vt_err *err)
 {
-    size_t stage = r->stage < g->n_stages ? r->stage : g->n_stages - 1;
-    int rc = add_to(&g->part[stage], r, err);
+    int rc = add_to(&g->part[part_of(g, r->stage)], r, err);
 
     return rc == VT_OK ? add_to(&g->part[g->n_stages], r, err) : rc;
 }
@@ -73,6 +88,7 @@ static void describe_values(struct values *x, double out[3])
 static void finish_part(struct gather_part *p, struct vt_stage_metrics *m)
 {
     m->requests = p->requests;
+    m->sent = p->requests + p->left_out;
     describe_values(&p->e2e, &m->ms[0]);
     describe_values(&p->ttft, &m->ms[3]);
     describe_values(&p->gap, &m->ms[6]);

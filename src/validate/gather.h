@@ -20,7 +20,7 @@ struct gather_part {
     struct values ttft, e2e, gap; /* in ms */
     double decode_ms;             /* after first tokens, */
     double decoded;               /* and how many tokens came then */
-    uint64_t requests;
+    uint64_t requests, left_out;
 };
 
 struct gather {
@@ -37,6 +37,11 @@ int gather_open(struct gather *g, const struct vt_experiment *e,
                 struct vt_err *err) VT_MUST_CHECK;
 int gather_add(struct gather *g, const struct gather_request *r,
                struct vt_err *err) VT_MUST_CHECK;
+/* One that failed, there or here: it was sent, and is in no latency. */
+void gather_leave_out(struct gather *g, uint32_t stage);
+/* But BLIS has the first token of such a one among those of the whole run. */
+int gather_first_token(struct gather *g, double ttft_ms,
+                       struct vt_err *err) VT_MUST_CHECK;
 int gather_finish(struct gather *g, struct vt_err *err) VT_MUST_CHECK;
 void gather_close(struct gather *g);
 

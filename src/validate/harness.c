@@ -54,6 +54,7 @@ static void try_adapter(const struct task *t, size_t i, struct reply *r,
     }
     r->run.seconds = (double)(vt_wall_ns() - from) / 1e9;
     r->run.requests = g->summary.requests;
+    r->run.failed = g->summary.sent - g->summary.requests;
     r->run.extent = g->extent;
     r->run.known = g->known;
     r->run.basis = g->basis;

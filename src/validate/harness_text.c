@@ -245,6 +245,9 @@ static void put_run(struct vt_jw *w, const struct vt_adapter_run *r)
     } else {
         vt_jw_u64(w, "requests", r->requests);
         vt_jw_u64(w, "measured_requests", r->experiment->summary.requests);
+        vt_jw_u64(w, "failed", r->failed);
+        vt_jw_u64(w, "measured_failed",
+                  r->experiment->summary.sent - r->experiment->summary.requests);
         vt_basis_members(w, &r->basis);
     }
     vt_jw_end(w);

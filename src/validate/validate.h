@@ -49,6 +49,7 @@ struct vt_stage_metrics { /* of one stage, measured or predicted */
     int32_t index;        /* -1: all stages together */
     double rate, duration_s;
     uint64_t requests;           /* that succeeded */
+    uint64_t sent;               /* those and others; 0: not known */
     double ms[VT_ERROR_METRICS]; /* NAN: not known */
 };
 
@@ -65,13 +66,17 @@ struct vt_shared_prefix { /* of profile.yaml; as inference-perf names them */
      * over and over. 0: not told, every question is new. */
     uint32_t num_groups, num_prompts_per_group;
     bool enable_multi_turn_chat;
+    bool ignore_eos; /* engines were told to: outputs have all of output_len */
 };
 
-struct vt_truth_request {  /* one that succeeded */
+struct vt_truth_request {  /* one that was sent */
     double start_s, e2e_s; /* start: since the earliest */
     double ttft_s;         /* NAN: not known */
     uint32_t input_tokens, output_tokens;
     uint32_t stage;
+    /* It was given up, or broke, after e2e_s: it kept the engine busy until then, and
+     * is in no latency. */
+    bool failed;
     uint32_t first_segment, n_segments; /* what is known of its prompt */
     size_t first_gap;
     uint32_t n_gaps; /* between tokens; 0: chunks were recorded, not tokens */
@@ -100,8 +105,14 @@ struct vt_experiment {  /* strings are in the arena, arrays on the heap */
     size_t n_segments, cap_segments;
     vt_ns *gap;
     size_t n_gaps, cap_gaps;
-    bool token_times; /* of every request: the truth has quantiles of ITL */
-    bool simulated;   /* by vtwin, and not measured: its workload's name says so, too */
+    size_t
+        n_failed; /* requests; n_unknown: of those, so little is known that none is */
+    size_t n_unknown;    /* above */
+    const char *failure; /* of the first; NULL: none */
+    double timeout_s;    /* after which clients give up; 0: not known to be so */
+    bool timeout_stated; /* by the generator; else it is the least that was seen */
+    bool token_times;    /* of every request: the truth has quantiles of ITL */
+    bool simulated; /* by vtwin, and not measured: its workload's name says so, too */
     struct vt_arena arena;
 };
 
@@ -154,9 +165,11 @@ struct vt_adapter_run { /* one adapter on one experiment */
     const char *simulator;
     const struct vt_experiment *experiment;
     enum vt_adapter_outcome outcome;
-    char why[512];           /* skipped or failed: the reason */
-    double seconds;          /* of the whole run */
-    uint64_t requests;       /* predicted */
+    char why[512];     /* skipped or failed: the reason */
+    double seconds;    /* of the whole run */
+    uint64_t requests; /* predicted, */
+    uint64_t
+        failed; /* and others: they failed, measured or predicted, and are left out */
     struct vt_extent extent; /* of a simulation here: how far its steps went, */
     struct vt_extent known;  /* and what its model was made from */
     struct vt_basis basis;   /* and how far that is to be trusted */

@@ -46,6 +46,32 @@ grep -q 'OK: vtwin-step .* complete), transferred$' out || fail "$(cat out)"
 good validate --data-dir "$legacy" --metadata h100.csv --output-dir new --adapters vtwin-step --clock client --json
 grep -q '"basis": "transferred", "basis_from": "qwen3-8b-h200", "expected_error_pct": {"e2e": [1-9]' out || fail "$(cat out)"
 
+# ---- what failed loads the engine until then, and is in no latency of either side ----
+cp -r "$truth" failing
+chmod -R u+w failing
+python3 - failing/1-poisson-r18/results <<'PY'
+import glob, json, sys
+rows = json.load(open(sys.argv[1] + "/per_request_lifecycle_metrics.json"))
+for r in rows[::4]: # given up after a tenth of a second
+    r.update(end_time=r["start_time"] + 0.1, error={"error_type": "TimeoutError"}, info={})
+json.dump(rows, open(sys.argv[1] + "/per_request_lifecycle_metrics.json", "w"))
+for path in glob.glob(sys.argv[1] + "/s*.json"):
+    d = json.load(open(path))
+    d["successes"]["count"] -= 6 if "summary" in path else 3
+    json.dump(d, open(path, "w"))
+PY
+vtwin validate --data-dir failing --output-dir failed --adapters vtwin-step blis-roofline --clock client
+[ "$status" -eq 0 ] || fail "exit $status: $(cat err)"
+grep -q '1-poisson-r18: 6 requests failed (TimeoutError)' err || fail "$(cat err)"
+grep -q 'OK: vtwin-step .* (poisson_r18) .* 24/24 requests (100.0% complete), 6 failed, in no latency' out ||
+    fail "$(cat out)"
+grep -q 'OK: blis-roofline .* (poisson_r18) .* 24/24 requests (100.0% complete)$' out || fail "$(cat out)"
+# By a time-out that is stated, others give up here, too.
+printf 'load:\n  request_timeout: 1\n' >failing/1-poisson-r18/results/config.yaml
+vtwin validate --data-dir failing --output-dir failed --adapters vtwin-step --clock client
+grep -Eq 'OK: vtwin-step .* \(poisson_r18\) .* 24/24 requests \(100.0% complete\), (9|1[0-9]|2[0-3]) failed' out ||
+    fail "$(cat out)"
+
 # ---- the generator makes what was committed ----
 "$make" made "$VT_ROOT"/tests/sim/data/{poisson-r18,closed-c16}.trace.jsonl.gz --requests 24 --stages 2
 diff -r made "$truth" || fail "make_ground_truth writes something else"
@@ -56,6 +82,9 @@ vtwin validate --data-dir "$truth" --output-dir mixed --adapters broken vtwin-st
 [ "$status" -eq 0 ] || fail "exit $status: $(cat err)"
 grep -q 'FAIL: broken.*status 3' err || fail "$(cat err)"
 grep -q '2 ran, 0 skipped, 2 failed' out || fail "$(cat out)"
+vtwin validate --data-dir "$truth" --output-dir none --adapters broken \
+    --adapter-command 'broken=exit 3; {requests.csv} {out.csv}'
+[ "$status" -eq 0 ] && grep -q '0 ran, 0 skipped, 2 failed' out || fail "nobody could: $status $(cat err)"
 
 # ---- what is over is in the files, whatever becomes of the rest; --json has progress too ----
 cat >slow <<SH

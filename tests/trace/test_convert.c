@@ -293,6 +293,79 @@ static void inference_perf_requests_become_traces(void **state)
     vt_records_free(&r);
 }
 
+#define OLD_ROW(at, more) "{\"start_time\":" at ",\"end_time\":99," more "}"
+#define TOKENS(in, out)                                                       \
+    "\"error\":null,\"info\":{\"input_tokens\":" in ",\"output_tokens\":" out \
+    ",\"output_token_times\":[60,61]}"
+
+/* All that was sent, with what is known of each. */
+static void whole_reports_keep_what_failed(void **state)
+{
+    static const char text[] = "[" OLD_ROW(
+        "50",
+        TOKENS("8",
+               "2") ",\"request\":\"{\\\"prompt\\\":"
+                    "\\\"one two three four\\\"}\"") "," /* an engine that may not stop:
+                                                            as many as were asked for */
+        OLD_ROW("51",
+                TOKENS("8", "2") ",\"request\":\"{\\\"prompt\\\":\\\"other "
+                                 "words\\\",\\\"ignore_eos\\\":true,\\\"max_tokens\\\":"
+                                 "9}\"") "," /* failed, and its prompt was counted
+                                                elsewhere */
+        OLD_ROW("52", "\"error\":{\"error_type\":\"TimeoutError\"},\"info\":{},"
+                      "\"stage_id\":1,\"request\":\"{\\\"prompt\\\":\\\"one two three "
+                      "four\\\",\\\"max_tokens\\\":7}\"") "," /* failed, and nothing is
+                                                                 known of it */
+        OLD_ROW("53",
+                "\"error\":{\"error_msg\":\"no\"},\"info\":{}") "," /* what is shared by
+                                                                       a hash, and by
+                                                                       segments */
+        OLD_ROW("54", TOKENS("8", "2") ",\"prompt_hash\":\"ab\"") "," OLD_ROW(
+            "55",
+            TOKENS(
+                "8",
+                "2") ",\"prompt_hash\":\"ab\"") "," OLD_ROW("56",
+                                                            "\"error\":null,\"info\":{"
+                                                            "\"input_tokens\":8,"
+                                                            "\"output_tokens\":2,"
+                                                            "\"segments\":[[\"s\",5],["
+                                                            "\"t\",1]]}") "]";
+    const struct convert_from all = {.all = true};
+    const struct vt_node *root;
+    struct vt_arena a = {0};
+    struct vt_records r;
+    struct vt_err err = {0};
+
+    (void)state;
+    assert_int_equal(vt_json_parse(&a, text, strlen(text), 1, &root, &err), VT_OK);
+    assert_int_equal(records_init(&r, "test", &err), VT_OK);
+    if (convert_lifecycle_tree(&r, root, &all, &err) != VT_OK)
+        fail_msg("%s", err.msg);
+    assert_int_equal(r.n, 7);
+    assert_null(r.rec[0].failure);
+    assert_int_equal(r.rec[0].e2e_ns, 49 * VT_SEC);
+    assert_int_equal(r.rec[0].output_tokens, 2);
+    assert_false(r.rec[0].counted);
+    assert_int_equal(r.rec[1].output_tokens, 9);
+    assert_true(r.rec[1].counted);
+    assert_string_equal(r.rec[2].failure, "TimeoutError");
+    assert_int_equal(r.rec[2].stage, 1);
+    assert_int_equal(r.rec[2].prompt_tokens, 8);
+    assert_int_equal(r.rec[2].output_tokens, 7);
+    assert_int_equal(r.rec[2].ttft_ns, -1);
+    assert_int_equal(r.rec[2].n_segments, r.rec[0].n_segments); /* the same prompt */
+    assert_string_equal(r.rec[2].segment[0].name, r.rec[0].segment[0].name);
+    assert_non_null(r.rec[3].failure);
+    assert_int_equal(r.rec[3].prompt_tokens + r.rec[3].output_tokens, 0);
+    assert_string_equal(r.rec[4].segment[0].name, r.rec[5].segment[0].name);
+    assert_int_equal(r.rec[4].segment[0].tokens, 8);
+    assert_int_equal(r.rec[6].n_segments, 3);
+    assert_int_equal(r.rec[6].segment[2].tokens, 2); /* its own */
+    assert_int_equal(r.rec[6].ttft_ns, -1);          /* nobody saw its tokens come */
+    vt_records_free(&r);
+    vt_arena_free(&a);
+}
+
 static void guidellm_reports_become_traces(void **state)
 {
     struct vt_records r;
@@ -863,6 +936,7 @@ int main(void)
         cmocka_unit_test(more_shared_than_can_be_said_is_told),
         cmocka_unit_test(vllm_bench_results_become_traces),
         cmocka_unit_test(inference_perf_requests_become_traces),
+        cmocka_unit_test(whole_reports_keep_what_failed),
         cmocka_unit_test(guidellm_reports_become_traces),
         cmocka_unit_test(reports_are_read_as_their_tools_write_them),
         cmocka_unit_test(stages_of_inference_perf_are_kept_apart),

@@ -308,8 +308,8 @@ static void put_requests(int n, int times, bool is_old)
             vt_buf_printf(&b, "%s%g", k > 0 ? ", " : "", 1000 + i + 0.1 + 0.05 * k);
         vt_buf_str(&b, is_old ? "]}, \"error\": null}, " : "]}}, \"error\": null}, ");
     }
-    vt_buf_str(&b, "{\"start_time\": 0, \"end_time\": 1, \"info\": {}, \"error\": "
-                   "{\"error_type\": \"x\"}}]");
+    vt_buf_str(&b, "{\"start_time\": 1004.5, \"end_time\": 1005, \"info\": {}, "
+                   "\"error\": {\"error_type\": \"x\"}}]");
     truth_put("1-a/results/per_request_lifecycle_metrics.json", b.data);
     vt_buf_free(&b);
 }
@@ -326,7 +326,8 @@ static void token_times_give_quantiles_of_itl(void **state)
 
         put_requests(5, times[i], i < 2); /* the last as 0.7 writes it */
         assert_int_equal(load_one(&e, "1-a", &plain, &err), VT_OK);
-        assert_int_equal(e.n_requests, 5);
+        assert_int_equal(e.n_requests, 6);
+        assert_true(e.n_failed == 1 && e.request[5].failed);
         assert_near(e.request[0].start_s, 0, 1e-9); /* sorted, from the first */
         assert_int_equal(e.request[2].stage, 0);
         assert_int_equal(e.request[3].stage, 1); /* 2.5 s and later */
@@ -336,6 +337,41 @@ static void token_times_give_quantiles_of_itl(void **state)
         assert_near(e.summary.ms[0], 400, 1e-9); /* the report's word stands */
         vt_experiment_free(&e);
     }
+}
+
+/* What failed is simulated until then, with the lengths that were planned; what clients
+ * count is not what an engine makes that may not stop. */
+static void failures_and_nominal_lengths_are_kept(void **state)
+{
+    static const char profile[] =
+        "{\"load\": {\"stages\": [{\"rate\": 1, \"duration\": 9}]}, \"server\": "
+        "{\"ignore_eos\": %s}, \"data\": {\"shared_prefix\": {\"question_len\": 40, "
+        "\"system_prompt_len\": 10, \"output_len\": 24}}}";
+    static const char *const said[] = {"true", "false"};
+    struct vt_err err = {0};
+
+    (void)state;
+    truth_experiment("1-a", "results");
+    put_requests(5, 6, true);
+    for (size_t i = 0; i < VT_COUNT(said); i++) {
+        struct vt_experiment e;
+        char text[512];
+
+        snprintf(text, sizeof(text), profile, said[i]);
+        truth_put("1-a/profile.yaml", text);
+        truth_put("1-a/results/config.yaml",
+                  i == 0 ? "load:\n  request_timeout: 300\n" : "load:\n  x: 1\n");
+        assert_int_equal(load_one(&e, "1-a", &plain, &err), VT_OK);
+        assert_int_equal(e.request[0].output_tokens, i == 0 ? 24 : 3);
+        assert_int_equal(e.request[5].output_tokens, 24);
+        assert_int_equal(e.request[5].input_tokens, 50);
+        assert_near(e.request[5].e2e_s, 0.5, 1e-9);
+        assert_near(e.timeout_s, i == 0 ? 300 : 0, 0);
+        assert_int_equal(e.summary.sent, 31);
+        assert_int_equal(e.summary.requests, 30);
+        vt_experiment_free(&e);
+    }
+    assert_non_null(strstr(truth_said, "1 requests failed (x): they are simulated"));
 }
 
 static void cutting_cuts_the_truth_too(void **state)
@@ -377,6 +413,7 @@ int main(void)
         TEST(logs_tell_of_offloading),
         TEST(kv_events_give_the_peak),
         TEST(token_times_give_quantiles_of_itl),
+        TEST(failures_and_nominal_lengths_are_kept),
         TEST(cutting_cuts_the_truth_too),
     };
 

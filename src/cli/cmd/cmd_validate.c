@@ -255,26 +255,35 @@ static int open_job(struct validate_job *j, const struct opt_args *a,
 
 /* ---- what comes out -------------------------------------------------- */
 
-/* "  OK: adapter x model (workload) [0.12s] - 300/300 requests (100.0% complete)",
- * and the basis where one is known: ", estimated"; ", in-sample": the profile was
- * fitted on what it is held against. */
+/* "  OK: adapter x model (workload) [0.12s] - 300/300 requests (100.0% complete)":
+ * predicted, of those that were sent; ", 12 failed, in no latency" if some did, there
+ * or here; and the basis where one is known: ", estimated"; ", in-sample": the profile
+ * was fitted on what it is held against. */
+static void put_ok(struct vt_buf *b, const struct vt_adapter_run *r)
+{
+    const struct vt_experiment *e = r->experiment;
+    uint64_t all = e->summary.sent, n = r->requests + r->failed;
+
+    vt_buf_printf(b,
+                  "  OK: %s \303\227 %s (%s) [%.2fs] - %llu/%llu requests "
+                  "(%.1f%% complete)",
+                  r->simulator, e->model, e->workload, r->seconds,
+                  (unsigned long long)n, (unsigned long long)all,
+                  all > 0 ? 100.0 * (double)n / (double)all : 0.0);
+    if (r->failed > 0)
+        vt_buf_printf(b, ", %llu failed, in no latency", (unsigned long long)r->failed);
+    vt_buf_printf(b, "%s%s%s\n", r->basis.kind ? ", " : "",
+                  r->basis.kind ? vt_basis_names[r->basis.kind] : "",
+                  r->basis.in_sample ? ", in-sample" : "");
+}
+
 static void put_runs(struct vt_buf *b, const struct vt_harness *h)
 {
     for (size_t i = 0; i < h->n_runs; i++) {
         const struct vt_adapter_run *r = &h->run[i];
-        uint64_t all = r->experiment->summary.requests;
 
         if (r->outcome == VT_ADAPTER_OK)
-            vt_buf_printf(b,
-                          "  OK: %s \303\227 %s (%s) [%.2fs] - %llu/%llu requests "
-                          "(%.1f%% complete)%s%s%s\n",
-                          r->simulator, r->experiment->model, r->experiment->workload,
-                          r->seconds, (unsigned long long)r->requests,
-                          (unsigned long long)all,
-                          all > 0 ? 100.0 * (double)r->requests / (double)all : 0.0,
-                          r->basis.kind ? ", " : "",
-                          r->basis.kind ? vt_basis_names[r->basis.kind] : "",
-                          r->basis.in_sample ? ", in-sample" : "");
+            put_ok(b, r);
         else
             vt_buf_printf(b, "  %s: %s \303\227 %s (%s) - %s\n",
                           r->outcome == VT_ADAPTER_FAILED ? "FAIL" : "SKIP",
@@ -306,7 +315,7 @@ static int report_harness(const struct vt_harness *h, const struct vt_experiment
     struct vt_buf b = {0};
     int rc = save_records(h, j->directory, err);
 
-    if (rc == VT_OK)
+    if (rc == VT_OK && h->n_errors > 0) /* else nobody could predict anything */
         rc = write_page(j->directory, o->report, err);
     if (rc != VT_OK)
         return rc;

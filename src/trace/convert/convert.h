@@ -15,6 +15,7 @@ struct convert_from { /* all borrowed */
     const char *path; /* where a report was read from, for what lies beside it; NULL:
                        * nowhere */
     const struct vt_tokenizer *tokenizer; /* of its prompts; NULL: none is at hand */
+    bool all;                             /* as vt_lifecycle_load() has them */
 };
 
 /* A report that is one JSON or YAML tree. from: NULL if nothing is known of it. */
@@ -137,7 +138,8 @@ enum { CONVERT_ID_BYTES = sizeof(uint32_t) };
 int convert_prompt_add(struct convert_prompts *p, const struct vt_node *request,
                        size_t record, struct vt_err *err) VT_MUST_CHECK;
 /* Gives records their segments: equal texts, and equal beginnings of at least a block,
- * become equal content. Before convert_from_first(), which sorts. */
+ * become equal content. Prompts whose tokens nobody counted (0) are as long as an equal
+ * one, or as their text makes likely. Before convert_from_first(), which sorts. */
 int convert_prompts_share(struct convert_prompts *p, struct vt_records *r,
                           struct vt_err *err) VT_MUST_CHECK;
 void convert_prompts_free(struct convert_prompts *p);

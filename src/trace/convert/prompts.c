@@ -223,10 +223,38 @@ static double tokens_a_byte(const struct convert_prompts *p, const struct vt_rec
     if (p->tokenizer)
         return 1.0 / CONVERT_ID_BYTES;
     for (size_t i = 0; i < p->n; i++) {
-        tokens += r->rec[p->prompt[i].record].prompt_tokens;
-        bytes += (double)p->prompt[i].len;
+        uint32_t counted = r->rec[p->prompt[i].record].prompt_tokens;
+
+        tokens += counted;
+        bytes += counted > 0 ? (double)p->prompt[i].len : 0;
     }
     return bytes > 0 ? tokens / bytes : 0;
+}
+
+/* Texts are sorted, so that equal ones are neighbours. */
+static void count_like(struct convert_prompts *p, struct vt_records *r, size_t i,
+                       size_t like)
+{
+    uint32_t *tokens = &r->rec[p->prompt[i].record].prompt_tokens;
+
+    if (*tokens == 0 && p->prompt[i].node == p->prompt[like].node)
+        *tokens = r->rec[p->prompt[like].record].prompt_tokens;
+}
+
+static void count_uncounted(struct convert_prompts *p, struct vt_records *r,
+                            double rate)
+{
+    for (size_t i = 1; i < p->n; i++)
+        count_like(p, r, i, i - 1);
+    for (size_t i = p->n; i-- > 1;)
+        count_like(p, r, i - 1, i);
+    for (size_t i = 0; i < p->n; i++) {
+        struct vt_record *rec = &r->rec[p->prompt[i].record];
+        double likely = rate * (double)p->prompt[i].len;
+
+        if (rec->prompt_tokens == 0 && likely >= 1 && likely < TRACE_MAX_TOKENS)
+            rec->prompt_tokens = (uint32_t)likely;
+    }
 }
 
 static int name_node(struct vt_records *r, struct node *n, const char *text,
@@ -293,8 +321,11 @@ int convert_prompts_share(struct convert_prompts *p, struct vt_records *r,
 
     if (rc == VT_OK && p->n > 0)
         rc = hang_texts(&t, p, err);
+    if (rc == VT_OK)
+        count_uncounted(p, r, rate);
     for (size_t i = 0; i < p->n && rc == VT_OK; i++)
-        rc = make_segments(r, &t, &p->prompt[i], rate, err);
+        if (r->rec[p->prompt[i].record].prompt_tokens > 0)
+            rc = make_segments(r, &t, &p->prompt[i], rate, err);
     free(t.node);
     free(t.open);
     return rc;

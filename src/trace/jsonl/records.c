@@ -3,7 +3,7 @@
 #include "trace/otlp/otlp.h"
 
 const struct vt_record records_nothing = {
-    .arrival_ns = -1, .ttft_ns = -1, .queue_ns = -1};
+    .arrival_ns = -1, .ttft_ns = -1, .queue_ns = -1, .e2e_ns = -1, .stage = UINT32_MAX};
 
 int records_init(struct vt_records *r, const char *source, struct vt_err *err)
 {

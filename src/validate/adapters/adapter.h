@@ -9,7 +9,11 @@
 
 struct adapter_work {
     struct vt_workload w;
-    uint32_t *stage;  /* of each request; heap */
+    uint32_t *stage; /* of each request; heap */
+    /* Of measured requests: which failed, so that they are in no latency; NULL: none.
+     */
+    const struct vt_truth_request *sent;
+    vt_ns *patience;  /* as vt_sim_spec's; NULL, or heap */
     uint32_t longest; /* prompt and output together */
 };
 /* From measured requests, or from the profile, whose requests come as `arrivals` says.

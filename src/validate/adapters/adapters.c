@@ -56,6 +56,7 @@ static const struct adapter table[] = {
     BLIS("trained-roofline", "BLIS's roofline with trained corrections"),
     BLIS("trained-physics", "BLIS's trained physics"),
     EARLY("blackbox", "BLIS's coefficients, as of commit b05154c"),
+    EARLY("roofline", "BLIS's roofline, as of commit b05154c"),
     EARLY("crossmodel", "BLIS's, for all models, as of commit b05154c"),
     {"llm-optimizer-estimate", "llm-optimizer's roofline, matched by throughput", "",
      ARRIVALS_OPEN, false, estimate_can_run, estimate_run, NULL},

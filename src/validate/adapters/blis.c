@@ -79,14 +79,16 @@ static void put_replicas(struct vt_proc *p, const struct adapter_job *j,
         vt_proc_arg_u64(p, "--num-instances", j->e->dp);
 }
 
-/* Its own configurations of models, and a download, come after what the user has. */
+/* Its own configurations of models, and a download, come after what the user has. With
+ * one, b05154c does not look for the coefficients of a blackbox, which needs none. */
 static void put_model(struct vt_proc *p, const struct adapter_job *j)
 {
     struct vt_buf path = {0};
     struct vt_arch arch;
 
     vt_proc_arg_pair(p, "--model", j->e->model);
-    if (adapter_arch(&arch, j, &path, NULL) == VT_OK && adapter_config_folder(&path))
+    if (strcmp(j->a->kind, "blackbox") != 0 &&
+        adapter_arch(&arch, j, &path, NULL) == VT_OK && adapter_config_folder(&path))
         vt_proc_arg_pair(p, "--model-config-folder", path.data);
     vt_buf_free(&path);
 }
@@ -149,6 +151,10 @@ static int add_request(struct gather *g, const struct vt_experiment *e,
             return VT_OK; /* a record that says less is none */
     r.output_tokens = (uint32_t)fmin(out, UINT32_MAX);
     r.stage = blis_stage_at(e, at);
+    if (r.e2e_ms <= 0) { /* it was given up */
+        gather_leave_out(g, r.stage);
+        return VT_OK;
+    }
     return gather_add(g, &r, err);
 }
 

@@ -5,7 +5,7 @@
  * profile says that turns are of a chat, a client is one session in a closed loop: its
  * next turn comes when the last one has ended, and after as long as all clients take
  * for a turn each. So a server that is slow gets fewer requests a second than the
- * profile says. Turns do not grow.
+ * profile says. Turns do not grow, and one that takes too long is the session's last.
  *
  * The releases of March 2026 knew no closed loop: there a client starts sessions at the
  * rate of its requests, each of five turns that hold all before, at fixed times and
@@ -21,6 +21,7 @@ enum {
     TOKEN_IDS = 128000,  /* BLIS draws tokens, too, from the numbers of a client */
     DEFAULT_PREFIX = 50, /* where the profile says 0 */
     MOST_CLIENTS = 1000000,
+    TURN_S = 300, /* after which a session is given up */
     EARLY_TURNS = 5,
     EARLY_THINK_US = 500000,
 };
@@ -403,8 +404,14 @@ int blis_arrivals_open(struct adapter_work *w, const struct vt_experiment *e,
         rc = early && m.p->enable_multi_turn_chat
                  ? put_turn(w, &m, &m.call[i], err)
                  : put_session(w, &m, &m.call[i], (uint32_t)i, err);
-    if (!early && m.p->enable_multi_turn_chat)
-        w->w.arrivals = VT_ARRIVALS_SESSION;
     free(m.call);
-    return rc;
+    if (rc != VT_OK || early || !m.p->enable_multi_turn_chat)
+        return rc;
+    w->w.arrivals = VT_ARRIVALS_SESSION;
+    w->patience = malloc((w->w.n + 1) * sizeof(*w->patience));
+    if (!w->patience)
+        return vt_nomem(err);
+    for (size_t i = 0; i < w->w.n; i++)
+        w->patience[i] = TURN_S * VT_SEC;
+    return VT_OK;
 }

@@ -91,6 +91,10 @@ static int read_results(const char *path, const struct adapter_work *w,
         if (i == w->w.n || isnan(r.e2e_ms))
             continue;
         r.stage = w->stage[i];
+        if (w->sent && w->sent[i].failed) {
+            gather_leave_out(g, r.stage);
+            continue;
+        }
         r.output_tokens = w->w.req[i].output_tokens;
         rc = gather_add(g, &r, err);
     }

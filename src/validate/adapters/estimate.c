@@ -67,7 +67,7 @@ int estimate_match(struct gather *g, const struct vt_experiment *e,
     if (requests == 0)
         return vt_fail(err, VT_EINPUT, "the profile has no requests");
     g->summary.index = -1;
-    g->summary.requests = (uint64_t)requests;
+    g->summary.requests = g->summary.sent = (uint64_t)requests;
     set_means(&g->summary, e2e / requests, ttft / requests, itl / requests);
     return VT_OK;
 }

@@ -101,7 +101,8 @@ static int put_experiment(struct vt_buf *b, const struct vt_experiment *e,
                               .gap = &e->gap[q->first_gap]};
 
         snprintf(id, sizeof(id), "%lld-%zu", (long long)e->id, i);
-        vt_record_write(b, &r, NULL);
+        if (!q->failed) /* but it was in flight */
+            vt_record_write(b, &r, NULL);
     }
     *from_s += e->request[e->n_requests - 1].start_s + 1000; /* none overlaps */
     free(flights);

@@ -1,6 +1,7 @@
 /* native.c - simulators in this process: the twin with vtwin's models, and with
  * BLIS's models and rules. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "model/model.h"
 #include "report/report.h"
@@ -32,7 +33,33 @@ struct sink {
     const struct adapter_work *work;
     struct gather *g;
     double post_ms; /* of each request, after its last token */
+    vt_ns *gap;     /* scratch; heap */
+    size_t cap_gaps;
 };
+
+/* BLIS of March 2026 counts the step that ends a request twice. */
+static int repeat_last(struct sink *k, struct gather_request *r, struct vt_err *err)
+{
+    int rc =
+        vt_grow(&k->gap, &k->cap_gaps, (size_t)r->n_gaps + 1, sizeof(*k->gap), err);
+
+    if (rc != VT_OK)
+        return rc;
+    memcpy(k->gap, r->gap, r->n_gaps * sizeof(*k->gap));
+    k->gap[r->n_gaps] = k->gap[r->n_gaps - 1];
+    r->gap = k->gap;
+    r->n_gaps++;
+    return VT_OK;
+}
+
+/* And its requests have means over the gaps that there should be. */
+static void repeat_in_means(struct gather *g, const struct vt_experiment *e)
+{
+    double n = e->prefix.output_len;
+
+    for (size_t i = 0; i < g->n_stages && n > 1; i++)
+        g->stage[i].ms[6] *= n / (n - 1);
+}
 
 static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
 {
@@ -43,11 +70,22 @@ static int on_request(void *user, const struct vt_served *s, struct vt_err *err)
                                .gap = s->gap,
                                .n_gaps = s->n_gaps};
     vt_ns rest = 0;
+    int rc;
 
     if (k->work->w.arrivals == VT_ARRIVALS_SESSION) /* when a turn came is seen now */
         r.stage = blis_stage_at(k->job->e, (double)s->arrival_ns / 1e9);
-    for (uint32_t i = 0; i < s->n_gaps; i++)
-        rest += s->gap[i];
+    if (strcmp(s->finish_reason, "abort") == 0 ||
+        (k->work->sent && k->work->sent[s->index].failed)) {
+        gather_leave_out(k->g, r.stage);
+        return is_blis(k->job->a) && s->ttft_ns >= 0
+                   ? gather_first_token(k->g, r.ttft_ms, err)
+                   : VT_OK;
+    }
+    if (k->job->a->arrivals == ARRIVALS_EARLY && r.n_gaps > 0 &&
+        (rc = repeat_last(k, &r, err)))
+        return rc;
+    for (uint32_t i = 0; i < r.n_gaps; i++)
+        rest += r.gap[i];
     r.e2e_ms = (double)(s->ttft_ns + rest) / 1e6 + k->post_ms;
     return gather_add(k->g, &r, err);
 }
@@ -89,7 +127,7 @@ static int simulate_experiment(const struct adapter_job *j,
     struct vt_fleet fleet = {.routing = "round-robin", .seed = 42};
     struct vt_sim_spec spec = {.workload = &work->w,
                                .model = model,
-
+                               .patience = work->patience,
                                .arrivals = work->w.arrivals,
                                .sink = &sink};
     struct vt_engine_config *c = &spec.engine;
@@ -128,6 +166,7 @@ static int simulate_experiment(const struct adapter_job *j,
         rc = vt_engine_config_check(c, err);
     if (rc == VT_OK)
         rc = vt_sim_run(&spec, &summary, err);
+    free(k.gap);
     g->extent = summary.extent;
     return rc;
 }
@@ -166,6 +205,8 @@ int native_run(const struct adapter_job *j, struct gather *g, struct vt_err *err
         rc = simulate_experiment(j, &work, &timing.profile, g, err);
     if (rc == VT_OK)
         rc = gather_finish(g, err);
+    if (rc == VT_OK && j->a->arrivals == ARRIVALS_EARLY)
+        repeat_in_means(g, j->e);
     adapter_work_close(&work);
     adapter_timing_close(&timing);
     return rc;

@@ -251,6 +251,20 @@ static int parse_profile(struct vt_profile *p, const struct adapter_job *j,
     return rc;
 }
 
+/* BLIS's first roofline had the alphas of its coefficients for that model, where there
+ * were any. */
+static void put_early(struct vt_jw *w, const struct adapter_job *j)
+{
+    struct vt_profile p;
+    struct vt_err ignored;
+
+    vt_jw_str(w, "release", "b05154c");
+    if (blackbox_profile(&p, j, &ignored) != VT_OK)
+        return;
+    vt_jw_node(w, "alpha", vt_get(vt_get(vt_get(p.root, "model"), "params"), "alpha"));
+    vt_profile_close(&p);
+}
+
 /* A model of the sizes, as the profile that a user would write. */
 static int sizes_profile(struct vt_profile *p, const struct adapter_job *j,
                          struct vt_err *err)
@@ -269,6 +283,8 @@ static int sizes_profile(struct vt_profile *p, const struct adapter_job *j,
         vt_jw_u64(&w, "tp", j->e->tp);
         if (adapter_ranks(j) > 1)
             vt_jw_u64(&w, "dp", adapter_ranks(j));
+        if (j->a->arrivals == ARRIVALS_EARLY && strcmp(j->a->kind, "roofline") == 0)
+            put_early(&w, j);
         adapter_profile_end(&w);
         rc = parse_profile(p, j, &text, err);
     }

@@ -83,6 +83,10 @@ static int read_metrics(struct gather *g, const struct vt_experiment *e,
             continue;
         r.output_tokens = tokens >= 1 && tokens < 1e9 ? (uint32_t)tokens : 1;
         r.stage = i < e->n_requests ? e->request[i].stage : UINT32_MAX;
+        if (i < e->n_requests && e->request[i].failed) {
+            gather_leave_out(g, r.stage);
+            continue;
+        }
         rc = gather_add(g, &r, err);
     }
     sheet_end(&csv);

@@ -99,6 +99,45 @@ static int add_stage(struct adapter_work *w, const struct vt_experiment *e, size
     return rc;
 }
 
+/* ---- as sent --------------------------------------------------------- */
+
+static int add_sent(struct adapter_work *w, const struct vt_experiment *e,
+                    struct vt_err *err)
+{
+    int rc = VT_OK;
+
+    w->sent = e->request;
+    for (size_t i = 0; i < e->n_requests && rc == VT_OK; i++) {
+        const struct vt_truth_request *q = &e->request[i];
+
+        rc = adapter_work_add(w, vt_ns_from_ms(q->start_s * 1e3), q->input_tokens,
+                              q->output_tokens, q->stage, err);
+        for (uint32_t k = 0; k < q->n_segments && rc == VT_OK; k++)
+            rc = adapter_work_segment(w, e->segment[q->first_segment + k].content,
+                                      e->segment[q->first_segment + k].tokens, err);
+    }
+    return rc;
+}
+
+/* Clients that gave up did so when they did; the others, and those that are only
+ * planned, would have after the same time. */
+static int set_patience(struct adapter_work *w, const struct vt_experiment *e,
+                        struct vt_err *err)
+{
+    if (e->n_failed == 0 && e->timeout_s <= 0)
+        return VT_OK;
+    w->patience = malloc((w->w.n + 1) * sizeof(*w->patience));
+    if (!w->patience)
+        return vt_nomem(err);
+    for (size_t i = 0; i < w->w.n; i++) {
+        bool failed = w->sent && w->sent[i].failed;
+        double s = failed ? w->sent[i].e2e_s : e->timeout_s;
+
+        w->patience[i] = failed || s > 0 ? vt_ns_from_ms(s * 1e3) : VT_NEVER;
+    }
+    return VT_OK;
+}
+
 /* ---- either --------------------------------------------------------- */
 
 static bool is_planned(const struct vt_experiment *e)
@@ -136,15 +175,8 @@ int adapter_work_open(struct adapter_work *w, const struct vt_experiment *e,
         .w = {.meta = {.async_scheduling = -1, .enable_prefix_caching = -1},
               .arrivals = VT_ARRIVALS_RECORDED}};
     w->w.source = e->folder;
-    for (size_t i = 0; replay && i < e->n_requests && rc == VT_OK; i++) {
-        const struct vt_truth_request *q = &e->request[i];
-
-        rc = adapter_work_add(w, vt_ns_from_ms(q->start_s * 1e3), q->input_tokens,
-                              q->output_tokens, q->stage, err);
-        for (uint32_t k = 0; k < q->n_segments && rc == VT_OK; k++)
-            rc = adapter_work_segment(w, e->segment[q->first_segment + k].content,
-                                      e->segment[q->first_segment + k].tokens, err);
-    }
+    if (replay && rc == VT_OK)
+        rc = add_sent(w, e, err);
     if (rc == VT_OK && !replay && gather_planned(e) > MOST_PROFILE_REQUESTS)
         return vt_fail(err, VT_EINPUT, "more than %d requests", MOST_PROFILE_REQUESTS);
     if (rc == VT_OK && !replay && arrivals != ARRIVALS_OPEN)
@@ -153,11 +185,12 @@ int adapter_work_open(struct adapter_work *w, const struct vt_experiment *e,
         rc = add_stage(w, e, s, start_s, err);
         start_s += e->plan[s].duration_s;
     }
-    return rc;
+    return rc == VT_OK ? set_patience(w, e, err) : rc;
 }
 
 void adapter_work_close(struct adapter_work *w)
 {
     vt_workload_free(&w->w);
     free(w->stage);
+    free(w->patience);
 }

@@ -94,6 +94,24 @@ static int read_stage(struct vt_experiment *e, const struct vt_node *stage,
     return VT_OK;
 }
 
+/* How clients asked, by the profile or by the generator's report. */
+static int read_client(struct vt_experiment *e, const struct vt_node *root,
+                       struct vt_err *err)
+{
+    const struct vt_node *load = vt_get(root, "load");
+    int rc;
+
+    if (vt_get_non_null(vt_get(root, "server"), "ignore_eos") &&
+        (rc = vt_get_bool(vt_get(root, "server"), "ignore_eos", VT_OPTIONAL,
+                          &e->prefix.ignore_eos, err)))
+        return rc;
+    if (!vt_get_non_null(load, "request_timeout"))
+        return VT_OK;
+    e->timeout_stated = true;
+    return vt_get_f64(load, "request_timeout", VT_REQUIRED, 0, MOST_SECONDS,
+                      &e->timeout_s, err);
+}
+
 int truth_read_profile(struct vt_experiment *e, const struct vt_node *root,
                        struct vt_err *err)
 {
@@ -106,7 +124,9 @@ int truth_read_profile(struct vt_experiment *e, const struct vt_node *root,
         return vt_fail(err, VT_EINPUT, "%u stages", stages->n);
     for (uint32_t i = 0; i < stages->n && rc == VT_OK; i++)
         rc = read_stage(e, &stages->u.item[i], err);
-    return rc == VT_OK ? read_prefix(&e->prefix, vt_get(root, "data"), err) : rc;
+    if (rc == VT_OK)
+        rc = read_prefix(&e->prefix, vt_get(root, "data"), err);
+    return rc == VT_OK ? read_client(e, root, err) : rc;
 }
 
 /* The generator's own report of its settings, as it resolved them. */
@@ -114,8 +134,10 @@ int truth_read_groups(struct vt_experiment *e, const struct vt_node *root,
                       struct vt_err *err)
 {
     const struct vt_node *map = vt_get(vt_get(root, "data"), "shared_prefix");
-    int rc;
+    int rc = read_client(e, root, err);
 
+    if (rc != VT_OK)
+        return rc;
     if (!map || map->kind != VT_MAP || !vt_get(map, "num_groups"))
         return VT_OK;
     e->prefix.num_prompts_per_group = 1;
@@ -168,7 +190,7 @@ int truth_read_metrics(struct vt_stage_metrics *m, const struct vt_node *root,
 {
     const struct vt_node *ok = vt_get(root, "successes"), *latency;
     const struct vt_node *sent = vt_get(root, "load_summary");
-    int64_t count = 0;
+    int64_t count = 0, all = 0;
     int rc;
 
     for (int i = 0; i < VT_ERROR_METRICS; i++)
@@ -184,7 +206,10 @@ int truth_read_metrics(struct vt_stage_metrics *m, const struct vt_node *root,
         (rc = read_dist(&m->ms[3], latency, "time_to_first_token", err)) ||
         (rc = vt_get_f64(sent, "requested_rate", VT_OPTIONAL, 0, 1e9, &m->rate, err)))
         return rc;
+    if ((rc = vt_get_i64(sent, "count", VT_OPTIONAL, 0, INT32_MAX, &all, err)))
+        return rc;
     m->requests = (uint64_t)count;
+    m->sent = (uint64_t)(all > count ? all : count);
     m->ms[6] = derived_itl(m, ok);
     return vt_get_f64(sent, "send_duration", VT_OPTIONAL, 0, MOST_SECONDS,
                       &m->duration_s, err);

@@ -146,15 +146,33 @@ static int read_stages(struct vt_experiment *e, const char *perf,
 
 /* ---- requests ------------------------------------------------------- */
 
+static void tell_failures(const struct vt_experiment *e,
+                          const struct vt_truth_options *o)
+{
+    if (e->n_failed > 0)
+        truth_tell(o, e->folder,
+                   "%zu requests failed (%s): they are simulated until then, and in no "
+                   "latency",
+                   e->n_failed, e->failure);
+    if (e->n_unknown > 0)
+        truth_tell(o, e->folder,
+                   "of %zu requests lengths are not known: they are left out",
+                   e->n_unknown);
+}
+
 static int read_requests(struct vt_experiment *e, const char *perf,
                          const struct vt_truth_options *o, struct vt_err *err)
 {
     static const char name[] = "per_request_lifecycle_metrics.json";
-    bool there = has_file(e, perf, name), cut;
-    int rc = there ? with_tree(e, perf, name, truth_read_requests, err) : VT_OK;
+    const char *path = path_in(&e->arena, perf, name);
+    bool cut;
+    int rc = path ? VT_OK : vt_nomem(err);
 
+    if (rc == VT_OK && has_file(e, perf, name))
+        rc = truth_read_requests(e, path, err);
     if (rc != VT_OK)
         return rc;
+    tell_failures(e, o);
     cut = o->max_requests > 0 &&
           (gather_planned(e) > o->max_requests || e->n_requests > o->max_requests);
     if (cut && e->n_requests == 0)

@@ -46,8 +46,9 @@ int truth_load_report(struct vt_experiment *e, const char *folder,
 
 /* ---- requests.c ----------------------------------------------------- */
 
-/* All requests that succeeded, by start, with the stage of each. */
-truth_tree_reader truth_read_requests;
+/* All requests of a per-request report, by start, with the stage of each. */
+int truth_read_requests(struct vt_experiment *e, const char *path,
+                        struct vt_err *err) VT_MUST_CHECK;
 /* Metrics from requests: stages' and the summary's ITL where every token has its time;
  * all of them where requests were cut. */
 int truth_refine(struct vt_experiment *e, bool all, struct vt_err *err) VT_MUST_CHECK;
