@@ -46,3 +46,9 @@ serving --latency linear:base=500
 good bench serve --base-url "$url" --model vtwin --dataset-name trace --dataset-path "$trace" --num-prompts 0 \
     --trace-out bench.jsonl
 python3 check.py bench.jsonl 250 plan || fail "bench: $(cut -c1-120 bench.jsonl)"
+# A sweep sends whole sessions at each load, also where a rate would have time for a part only.
+vtwin bench sweep --rates 50 --seconds 0.05 --no-self-timed --base-url "$url" --model vtwin \
+    --dataset-name trace --dataset-path "$trace" --num-prompts 0 --output-dir sweep
+[ "$status" -eq 0 ] || fail "$(cat err)"
+grep -qE '^ +50 +9 +0 ' out || fail "$(cat out)"
+grep -q 'sessions that are trees are not cut' err || fail "$(cat err)"

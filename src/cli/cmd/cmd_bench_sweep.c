@@ -82,6 +82,15 @@ static void reset_cache(struct sweeping *w)
     vt_buf_free(&reply);
 }
 
+/* Requests that wait for others of their session, wherever in the plan these stand. */
+static bool has_trees(const struct vt_load_plan *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (p->session[i].root > 0)
+            return true;
+    return false;
+}
+
 /* A rate gets as much of the plan as it sends in the time given. */
 static void set_load(struct sweeping *w, double load)
 {
@@ -225,6 +234,11 @@ static int open_all(struct sweeping *w, struct vt_err *err)
     if (rc == VT_OK)
         rc = bench_job_warm(&w->job, err);
     w->n_sessions = w->job.plan.n;
+    if (w->seconds > 0 && w->sweep.of == VT_SWEEP_RATE && has_trees(&w->job.plan)) {
+        cli_say("vtwin bench: sessions that are trees are not cut: each rate gets the "
+                "whole plan, however long that takes\n");
+        w->seconds = 0;
+    }
     if (!opt_given(w->a, &w->o->about.metrics))
         w->job.about.metrics = "ttft,tpot,itl,e2el";
     return rc == VT_OK ? vt_make_dirs(w->dir, NULL, err) : rc;
