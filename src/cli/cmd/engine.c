@@ -617,6 +617,7 @@ static int size_engine(struct engine_job *j, const struct opt_args *a,
     if ((rc = vt_deploy(&j->deployed, &site, &s, err)))
         return rc;
     j->config = j->deployed.engine;
+    engine_count_parts(j);
     if (j->config.max_model_len < asked.max_model_len)
         cli_say("vtwin: note: max-model-len is %u, which the KV cache holds, not the "
                 "model's %u: vLLM would want it given\n",

@@ -120,6 +120,7 @@ bool engine_asks_graphs(const struct engine_job *j); /* for any but vLLM's */
 int engine_ask_offload(struct engine_job *j, const struct opt_args *a,
                        const struct engine_options *o,
                        struct vt_err *err) VT_MUST_CHECK;
+void engine_count_parts(struct engine_job *j); /* remote.block_parts, by its model */
 /* What flags say of the link to the host takes the place of what is there. */
 void engine_set_link(struct vt_offload *link, const struct opt_args *a,
                      const struct engine_options *o);

@@ -181,14 +181,14 @@ int engine_ask_offload(struct engine_job *j, const struct opt_args *a,
 
 /* Keys and values of a layer lie apart, but for latent attention; of a block there are
  * the layers of its group. */
-static uint32_t parts_of_block(const struct engine_job *j)
+void engine_count_parts(struct engine_job *j)
 {
-    const struct vt_engine_config *c = &j->config;
+    struct vt_engine_config *c = &j->config;
     uint32_t layers = c->n_kv_groups > 0 ? c->kv_group[0].layers : j->arch.layers;
 
-    if (!j->has_arch)
-        return 0;
-    return j->arch.sort[0].type == VT_ATTENTION_MLA ? layers : 2 * layers;
+    if (j->has_arch)
+        c->remote.block_parts =
+            j->arch.sort[0].type == VT_ATTENTION_MLA ? layers : 2 * layers;
 }
 
 int engine_settle_offload(struct engine_job *j, const struct engine_options *o,
@@ -198,7 +198,7 @@ int engine_settle_offload(struct engine_job *j, const struct engine_options *o,
                  ? engine_find_sizes(j, o, false, err)
                  : VT_OK;
 
-    j->config.remote.block_parts = parts_of_block(j);
+    engine_count_parts(j);
     return rc == VT_OK
                ? vt_offload_settle(&j->config, j->has_sizes ? &j->gpu : NULL,
                                    block_bytes, j->has_arch ? j->arch.layers : 0,
