@@ -9,10 +9,10 @@
 static inline uint32_t told_until(const void *list, size_t n, size_t cell, size_t ended,
                                   vt_ns at)
 {
-    const char *end = (const char *)list + ended;
+    const char *cells = list; /* NULL where there are none */
     uint32_t k = 0;
 
-    while (k < n && *(const vt_ns *)(const void *)(end + k * cell) <= at)
+    while (k < n && *(const vt_ns *)(const void *)(cells + k * cell + ended) <= at)
         k++;
     return k;
 }
