@@ -89,7 +89,10 @@ class Worker:
                 env=environment | run.environment)
         finally:
             theirs.close()
-        send(self.sock, COMMAND, 0, 0, b"".join(w + b"\0" for w in run.words))
+        try:
+            send(self.sock, COMMAND, 0, 0, b"".join(w + b"\0" for w in run.words))
+        except OSError:
+            pass  # it has ended already: ask() says why
 
     def ask(self, past, batch, index, n):
         """A trial's answer; past(b) gives the results of batch b."""
@@ -277,8 +280,10 @@ class Driver:
             send(self.sock, COST, batch, index,
                  struct.pack("=q", int(seconds * 1e9)) + node.encode())
         except self.ray.exceptions.RayError as error:
-            text = str(error).strip().splitlines()
-            answer = failure(EIO, f"Ray could not run trial {index}: {text[0] if text else ''}")
+            text = str(error).strip().splitlines() or [""]
+            # Of what our own code raised Ray first says where; what it was comes last.
+            ours = isinstance(error, self.ray.exceptions.RayTaskError)
+            answer = failure(EIO, f"Ray could not run trial {index}: {text[-1 if ours else 0]}")
         if answer[:1] == OK:
             self.results[index] = answer
         send(self.sock, ANSWER, batch, index, answer)

@@ -34,6 +34,33 @@ start second ray start --address "127.0.0.1:$port" "${small[@]}"
 second=$pid
 until_nodes 2
 
+# ---- what lies where a trial's files go ------------------------------------------------
+python3 - "$port" <<'P' || fail "a node runs what somebody else may have put there"
+import logging, os, ray, shutil, sys
+import vtwin.ray as driver
+ray.init(f"127.0.0.1:{sys.argv[1]}", logging_level=logging.ERROR, log_to_driver=False)
+program = b"#!/bin/sh\necho vtwin: not a worker >&2\nexit 2\n"
+task = ray.remote(num_cpus=1)(driver.trial)
+
+def run(number):
+    run = driver.Run(f"{os.getpid():x}{number:x}", [b"tune"], "/", {}, program, {})
+    where = f"/tmp/vtwin-{os.getuid()}-{run.key}"
+    return where, lambda: ray.get(task.remote([ray.put(run)], run.key, [], 0, 0, 1))[0]
+
+where, ask = run(1)
+assert ask() == b"\2not a worker", ask()
+shutil.rmtree(where)
+for number, put in enumerate((lambda at: os.makedirs(at) or os.chmod(at, 0o777),
+                              lambda at: os.symlink("/etc", at)), 2):
+    where, ask = run(number)
+    put(where)
+    try:
+        sys.exit(f"it was run: {ask()}")
+    except ray.exceptions.RayTaskError as error:
+        assert "is somebody else's" in str(error).splitlines()[-1], error
+    (os.remove if os.path.islink(where) else shutil.rmtree)(where)
+P
+
 # ---- the same bytes -----------------------------------------------------------------
 ray=(--workers "ray:127.0.0.1:$port")
 cat >load.yaml <<'Y'
