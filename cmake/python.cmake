@@ -10,6 +10,7 @@ if(VT_TELLER)
 else()
     set(teller $<TARGET_FILE:vtwin>)
 endif()
+set(VT_LICENSES "" CACHE PATH "of libraries that are linked into the program")
 set(make_python ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/make_python)
 file(GLOB python_sources CONFIGURE_DEPENDS python/vtwin/*.py)
 
@@ -24,6 +25,10 @@ if(SKBUILD)
         DESTINATION ${SKBUILD_PLATLIB_DIR}/vtwin COMPONENT python)
     install(DIRECTORY include/vtwin DESTINATION ${SKBUILD_PLATLIB_DIR}/vtwin/include
         COMPONENT python)
+    if(VT_LICENSES)
+        install(DIRECTORY ${VT_LICENSES}/ DESTINATION ${SKBUILD_METADATA_DIR}/licenses
+            COMPONENT python)
+    endif()
 else()
     add_custom_command(OUTPUT python/vtwin/_flags.py
         COMMAND ${make_python} python $<TARGET_FILE:vtwin> $<TARGET_FILE:libvtwin>
