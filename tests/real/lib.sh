@@ -112,6 +112,15 @@ wait_for() {
     done
 }
 
+# within ROOT COMMAND...: below another root, with processes of its own and nobody's environment.
+within() {
+    local place=$1
+    shift
+    unshare --mount --pid --fork --kill-child "--mount-proc=$place/proc" \
+        env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
+        DEBIAN_FRONTEND=noninteractive PYTHONDONTWRITEBYTECODE=1 chroot "$place" "$@"
+}
+
 # ---- vLLM and the twin ------------------------------------------------
 
 # The engine of 0.32.0 computes only in float32 here (its bfloat16 needs AMX).
