@@ -39,6 +39,8 @@ static void put_in_line(struct capture *c)
 {
     size_t n = 0;
 
+    if (c->n_moved == 0)
+        return;
     qsort(c->moved, c->n_moved, sizeof(*c->moved), by_end);
     for (size_t i = 0; i < c->n_moved; i++) {
         struct moved m = c->moved[i], *last = n > 0 ? &c->moved[n - 1] : NULL;
