@@ -28,10 +28,11 @@ static size_t gaps_beside(const struct vt_workload *w, int which, double usual,
     for (uint32_t i = 0; i < stream->n_gaps; i++) {
         vt_ns g = w->gap[stream->first_gap + i];
 
-        at += g;
         /* The prompt's own first token leaves with the last of them. */
-        if (at > from && at <= to + (vt_ns)usual / 2)
+        if (at + g > from && at < to - (vt_ns)usual / 4 &&
+            at + g <= to + (vt_ns)usual / 2)
             out[n++] = (double)g;
+        at += g;
     }
     return at >= to ? n : 0;
 }
@@ -62,6 +63,15 @@ static uint32_t prompt_steps(double prompt, uint32_t budget)
 static bool is_about(uint32_t expected, uint32_t seen)
 {
     return (expected > seen ? expected - seen : seen - expected) <= seen / 8;
+}
+
+/* Without those at the front that are shorter: a frontend that reads a long prompt
+ * makes tokens late, too, but not as late as a launch or a step. */
+static uint32_t from_first(const double *gap, size_t n, uint32_t held, double least)
+{
+    while (held > 1 && gap[n - held] < least)
+        held--;
+    return held;
 }
 
 /* Those of them that are steps: the first ones are as full as any, and none is over in
@@ -104,9 +114,9 @@ int budget_find(const struct vt_workload *w, double prompt, double least,
     static const double LATE = 1.3;
     const struct vt_measured *stream = &w->measured[BUDGET_STREAM];
     double *by_short = malloc((2 * (size_t)stream->n_gaps + 1) * sizeof(*by_short));
-    double *by_long, usual, late;
+    double *by_long, usual, late, longest = 0;
     size_t n_short, n_long;
-    uint32_t held;
+    uint32_t held, held_short;
 
     if (!by_short)
         return vt_nomem(err);
@@ -118,10 +128,16 @@ int budget_find(const struct vt_workload *w, double prompt, double least,
     n_short = gaps_beside(w, BUDGET_SHORT, usual, by_short);
     n_long = gaps_beside(w, BUDGET_LONG, usual, by_long);
     late = LATE * usual;
+    held_short = held_up(by_short, n_short, late);
+    for (uint32_t i = 0; i < held_short; i++)
+        longest = fmax(longest, by_short[n_short - 1 - i]);
+    held_short = from_first(by_short, n_short, held_short, longest / 3);
     held = held_up(by_long, n_long, late);
+    if (held_short > 0) /* which begins with a launch, and so does the long one */
+        held = from_first(by_long, n_long, held, by_short[n_short - held_short] / 2);
     *budget = n_short > 0 && n_long > 0
                   ? budget_of(prompt, held, full_steps(by_long, n_long, held), least,
-                              held_up(by_short, n_short, late))
+                              held_short)
                   : 0;
     free(by_short);
     return VT_OK;
