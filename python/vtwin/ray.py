@@ -221,6 +221,20 @@ def pack(words, inputs):
     return Run(digest.hexdigest()[:32], words, cwd, environment, program, files)
 
 
+def is_left_behind():
+    """Whether the cluster that Ray would join was killed: it would wait for that for long."""
+    path = os.path.join(os.environ.get("RAY_TMPDIR", "/tmp"), "ray", "ray_current_cluster")
+    try:
+        with open(path, encoding="utf-8") as f:
+            host, port = f.read().strip().rsplit(":", 1)
+        socket.create_connection((host.strip("[]"), int(port)), timeout=5).close()
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True
+    return False
+
+
 def connect(address):
     """Joins the cluster: that address, $RAY_ADDRESS or one that runs here; else starts one."""
     import ray
@@ -231,6 +245,9 @@ def connect(address):
     if address or os.environ.get("RAY_ADDRESS"):
         del options["include_dashboard"]
         ray.init(address=address or None, **options)
+        return ray
+    if is_left_behind():
+        ray.init(address="local", **options)
         return ray
     try:
         ray.init(address="auto", logging_level=logging.ERROR, log_to_driver=False)

@@ -245,6 +245,32 @@ static int look_at_streams(struct walk *w, struct vt_err *err)
     return rc;
 }
 
+/* Twice, where that takes little: a server's first long prompt meets kernels that are
+ * compiled only then, and tells nothing. */
+static int find_budget(struct walk *w, double apart_s, uint32_t prompt, uint32_t least,
+                       uint32_t stream, struct vt_err *err)
+{
+    static const double LITTLE = 0.04; /* of all the time */
+    static const char *const name[] = {"budget", "budget-again"};
+    int rc = VT_OK;
+
+    for (size_t i = 0; i < VT_COUNT(name) && rc == VT_OK; i++) {
+        struct vt_learn_load *q;
+
+        if ((rc = new_load(w, name[i], "a stream, and prompts beside it",
+                           VT_LEARN_CHECK, &q, err)) ||
+            (rc = budget_plan(&q->planned, apart_s, prompt, least, stream, err)) ||
+            (rc = measure(w, q, false, err)))
+            return rc;
+        rc = budget_find(&q->measured, prompt, least,
+                         &w->l->engine.max_num_batched_tokens, err);
+        if (1e-9 * (double)q->measured.measured[BUDGET_STREAM].e2e_ns >
+            LITTLE * w->c->seconds)
+            break;
+    }
+    return rc;
+}
+
 static int look_for_budget(struct walk *w, struct vt_err *err)
 {
     /* LEAST_APART: tokens of the stream between the others, TAIL: beside the long one
@@ -257,8 +283,6 @@ static int look_for_budget(struct walk *w, struct vt_err *err)
     double prompt = fmin(m->max_model_len > 0 ? m->max_model_len - 3 : 0, MOST);
     double itl_ms = w->rough.itl_ms, least, apart;
     double stream = floor(fmin(MOST_STREAM, 0.06 * 1e3 * w->c->seconds / itl_ms));
-    struct vt_learn_load *q;
-    int rc;
 
     if (pool > 0)
         prompt = fmin(prompt, pool - 4 * m->block_size - stream - SHORT);
@@ -271,13 +295,8 @@ static int look_for_budget(struct walk *w, struct vt_err *err)
     if (m->max_num_batched_tokens > 0 || prompt < LEAST || least < 1 ||
         w->c->max_concurrency < BUDGET_REQUESTS || stream < LEAST_STREAM)
         return VT_OK;
-    if ((rc = new_load(w, "budget", "a stream, and prompts beside it", VT_LEARN_CHECK,
-                       &q, err)) ||
-        (rc = budget_plan(&q->planned, 1e-3 * (w->rough.ttft_ms + apart * itl_ms),
-                          (uint32_t)prompt, (uint32_t)least, (uint32_t)stream, err)) ||
-        (rc = measure(w, q, false, err)))
-        return rc;
-    return budget_find(&q->measured, prompt, least, &m->max_num_batched_tokens, err);
+    return find_budget(w, 1e-3 * (w->rough.ttft_ms + apart * itl_ms), (uint32_t)prompt,
+                       (uint32_t)least, (uint32_t)stream, err);
 }
 
 /* As many as may be, at once: how many of them run. */

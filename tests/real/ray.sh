@@ -158,3 +158,13 @@ done
 if pgrep -f 'vtwin-[0-9]*-[0-9a-f]*/program worker'; then
     fail "workers outlive their program"
 fi
+
+# ---- a cluster that was killed and left its address: it is not waited for ----------------
+left=$(mktemp -d)
+mkdir "$left/ray"
+echo 192.0.2.1:6379 >"$left/ray/ray_current_cluster" # nobody has such an address
+small=(tune --num-prompts 40 --once --seeds 1 --rates 1,20 --max-num-seqs "2,64" --json --quiet)
+"$VTWIN" "${small[@]}" >left.one
+RAY_TMPDIR=$left timeout 120 "$VTWIN" "${small[@]}" --workers ray >left.ray || fail "exit $? from a cluster of its own"
+cmp left.one left.ray || fail "a cluster of its own has another answer"
+rm -r "$left"
