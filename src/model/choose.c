@@ -82,7 +82,7 @@ bool vt_source_holds(const struct vt_source *s, const struct vt_estimate_query *
 
     return vt_arch_same(&s->arch, q->arch) && strcmp(s->gpu.name, q->gpu->name) == 0 &&
            s->tp == (q->tp > 0 ? q->tp : 1) && q->pp <= 1 &&
-           vt_estimate_ranks(q) == 1 && !asks_graphs(q->graphs) && !q->draft &&
+           vt_arch_ranks(q->arch, q->dp) == 1 && !asks_graphs(q->graphs) && !q->draft &&
            fabs(vt_arch_kv_element(own.arch, own.kv_bytes) -
                 vt_arch_kv_element(q->arch, q->kv_bytes)) < 1e-9;
 }

@@ -103,7 +103,8 @@ static double stage_bytes(const struct vt_kv_query *q)
 {
     const struct vt_arch *a = q->kv.arch;
     double experts = vt_arch_expert_bytes(a) * vt_arch_elements(a, q->kv.tp).experts;
-    double all = vt_arch_weight_bytes(a, q->kv.tp) - experts * (1 - 1.0 / q->dp);
+    double all = vt_arch_weight_bytes(a, q->kv.tp) -
+                 experts * (1 - 1.0 / vt_arch_ranks(a, q->dp));
     double element = vt_arch_plain_bytes(a);
     double one = 1.0 * a->vocab * a->hidden * element / q->kv.tp;
 
@@ -134,9 +135,8 @@ static void vllm_memory(const struct vt_kv_query *q, struct vt_kv_capacity *c)
     c->budget = c->total * q->gpu_memory_utilization;
     c->weights = loaded_gib(q);
     c->activations = activations_gib(q);
-    c->context =
-        CONTEXT_GIB +
-        (q->kv.tp > 1 || (q->dp > 1 && q->kv.arch->experts > 0) ? PEERS_GIB : 0);
+    c->context = CONTEXT_GIB +
+                 (q->kv.tp > 1 || vt_arch_ranks(q->kv.arch, q->dp) > 1 ? PEERS_GIB : 0);
     if (q->kv.arch->experts > 0)
         c->graphs = graphs_gib(q, RESERVE_LAYER_MIB);
     else

@@ -202,6 +202,9 @@ struct vt_arch_elements {
     double experts;
 };
 struct vt_arch_elements vt_arch_elements(const struct vt_arch *a, uint32_t tp);
+/* Of dp data-parallel engines those that share its experts out: all of a mixture's;
+ * 1: there is nothing to share. */
+uint32_t vt_arch_ranks(const struct vt_arch *a, uint32_t dp);
 /* Bytes of an element of projections and dense layers, of experts. */
 double vt_arch_dense_bytes(const struct vt_arch *a);
 double vt_arch_expert_bytes(const struct vt_arch *a);
@@ -660,9 +663,6 @@ struct vt_estimate_query {
     double kv_bytes;      /* of an element; 0: as the model's file wants it */
     double host_speed;    /* of the hosts that the law was learned on; 0: 1 */
 };
-
-/* Ranks that share a mixture's experts out; 1: there is nothing to share. */
-uint32_t vt_estimate_ranks(const struct vt_estimate_query *q);
 
 /* The step model that the law gives. reach: the GPU's. */
 void vt_law_params(const struct vt_law *law, const struct vt_gpu_reach *reach,

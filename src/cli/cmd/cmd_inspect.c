@@ -18,28 +18,34 @@ const char *inspect_steps(const struct inspect_options *o, const struct cli_repo
                                       : NULL;
 }
 
+static int put_stats(struct vt_buf *b, const struct inspect_options *o,
+                     const struct vt_records *r, struct vt_err *err)
+{
+    struct vt_view v = {0};
+    int rc = vt_view_records(&v, r, err);
+
+    if (rc == VT_OK)
+        rc = o->json ? vt_load_json(b, &v, r->source, err) : vt_load_table(b, &v, err);
+    if (rc == VT_OK && !o->json && inspect_is_spans(r->source))
+        rc = inspect_spans_kv(r->source, b, err);
+    vt_view_free(&v);
+    return rc;
+}
+
 static int inspect_stats(const struct opt_args *a, struct vt_err *err)
 {
     const struct inspect_options *o = a->options;
     struct cli_report report;
     const char *trace = inspect_trace(a, &report);
     struct vt_records r = {0};
-    struct vt_view v = {0};
     struct vt_buf b = {0};
-    int rc;
-
-    if (!o->json && inspect_tells_kv_alone(trace))
-        return cli_print_end(&b, inspect_spans_check(trace, false, &b, err), err);
-    rc = vt_records_load(&r, trace, err);
+    int rc = vt_records_load(&r, trace, err);
 
     if (rc == VT_OK)
-        rc = vt_view_records(&v, &r, err);
-    if (rc == VT_OK)
-        rc = o->json ? vt_load_json(&b, &v, r.source, err) : vt_load_table(&b, &v, err);
-    if (rc == VT_OK && !o->json && inspect_is_spans(r.source))
-        rc = inspect_spans_kv(r.source, &b, err);
+        rc = put_stats(&b, o, &r, err);
+    else if (!o->json && inspect_tells_kv_alone(trace))
+        rc = inspect_spans_check(trace, false, &b, err);
     rc = cli_print_end(&b, rc, err);
-    vt_view_free(&v);
     vt_records_free(&r);
     return rc;
 }

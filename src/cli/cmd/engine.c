@@ -531,7 +531,7 @@ static bool keeps_pool(const struct engine_job *j, const struct opt_args *a,
 /* Ranks of a mixture hold a part of its experts each, which leaves room for more. */
 static bool shares_experts(const struct engine_job *j, const struct engine_options *o)
 {
-    return o->dp > 1 && j->has_sizes && !j->inline_model && j->arch.experts > 0;
+    return j->has_sizes && !j->inline_model && vt_arch_ranks(&j->arch, o->dp) > 1;
 }
 
 /* Nobody states what a draft's pass takes: an EAGLE-3 head's, unless the profile was

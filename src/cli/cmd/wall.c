@@ -111,7 +111,7 @@ int wall_open(struct wall_job *j, const struct opt_args *a,
             "an %s\n",
             model, j->engine.gpu.name);
     c->seed = (uint64_t)o->seed;
-    if (o->engine.dp > 1 && j->engine.has_arch && j->engine.arch.experts > 0)
+    if (j->engine.has_arch && vt_arch_ranks(&j->engine.arch, o->engine.dp) > 1)
         engine_note(&j->engine, "ranks of a mixture go in lockstep; these do not");
     if (!o->quiet)
         engine_warn_interval(&o->engine, "ranks do not go in lockstep here");

@@ -328,7 +328,7 @@ static void note_outside(struct vt_estimate *e, const struct vt_estimate_query *
                          uint32_t measured_tp)
 {
     double dense = vt_arch_dense_bytes(q->arch), expert = vt_arch_expert_bytes(q->arch);
-    uint32_t ranks = vt_estimate_ranks(q);
+    uint32_t ranks = vt_arch_ranks(q->arch, q->dp);
 
     if (other_gpu && reach->measured)
         note(e, "%s: its kernels were measured, no engine on it", q->gpu->name);
@@ -400,8 +400,8 @@ static int expect(struct vt_estimate *e, const struct constants *c,
         rc = take_errors(e, c, "unmeasured_gpu", err);
     /* Neither stages nor ranks were ever judged: no better than what is known better.
      */
-    if (rc == VT_OK &&
-        ((q->tp > 1 && q->tp != measured_tp) || q->pp > 1 || vt_estimate_ranks(q) > 1))
+    if (rc == VT_OK && ((q->tp > 1 && q->tp != measured_tp) || q->pp > 1 ||
+                        vt_arch_ranks(q->arch, q->dp) > 1))
         rc = take_errors(e, c, "tensor_parallel", err);
     return rc;
 }

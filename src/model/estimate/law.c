@@ -109,10 +109,8 @@ struct sizes { /* on one GPU; a step's tokens are shared by pp batches */
     double dense_bw, head_bw, expert_bw;          /* shares of bandwidth */
     double dense_flops, head_flops, expert_flops; /* in a microsecond */
     bool dense8, mla, quantised;
-    double reduces; /* all-reduces in a step */
-    double reduce_us, reduce_eager_us, reduce_token_us;
-    /* Of a step: tokens go to the experts of other ranks, and come back. */
-    double exchange_us, exchange_eager_us, exchange_token_us;
+    double reduce_us; /* a short all-reduce of the tp GPUs */
+    double links_us, links_eager_us, links_token_us; /* all that a step sends */
     double kv_heads;
     double expert_us;    /* of a layer's experts with nothing to do */
     double ranks;        /* whose tokens meet at these experts */
@@ -129,11 +127,6 @@ static double norms_of(const struct vt_arch *a)
 static double at_least_1(uint32_t n)
 {
     return n > 0 ? n : 1;
-}
-
-uint32_t vt_estimate_ranks(const struct vt_estimate_query *q)
-{
-    return q->arch->experts > 0 && q->dp > 1 ? q->dp : 1;
 }
 
 /* Width of a stored element, as kernels tell them apart. */
@@ -224,24 +217,22 @@ static void set_experts(struct sizes *s, const struct vt_law *law,
     }
 }
 
-/* vLLM gathers all ranks' tokens before a layer's experts and sums their parts up
- * behind them, which takes what an all-reduce of all these tokens does. */
-static void set_exchange(struct sizes *s, const struct vt_gpu_reach *reach,
-                         double hidden)
+/* So many all-reduces in a step, of so many bytes for each of its tokens. */
+static void add_reduces(struct sizes *s, const struct vt_gpu_reach *reach, double gpus,
+                        double times, double bytes)
 {
-    size_t k = link_index(s->ranks);
+    size_t k = link_index(gpus);
 
-    s->exchange_us = s->moe_layers * reach->allreduce_us[k];
-    s->exchange_eager_us = s->moe_layers * reach->allreduce_eager_us[k];
-    s->exchange_token_us =
-        s->moe_layers * s->ranks * 2 * hidden / (1e3 * reach->allreduce_gbs[k]);
+    s->links_us += times * reach->allreduce_us[k];
+    s->links_eager_us += times * reach->allreduce_eager_us[k];
+    s->links_token_us += times * (bytes / (1e3 * reach->allreduce_gbs[k]));
 }
 
 static struct sizes sizes_of(const struct vt_law *law, const struct vt_gpu_reach *reach,
                              const struct vt_estimate_query *q)
 {
     const struct vt_arch *a = q->arch;
-    double tp = at_least_1(q->tp), ranks = vt_estimate_ranks(q);
+    double tp = at_least_1(q->tp), ranks = vt_arch_ranks(a, q->dp);
     struct vt_arch_elements e = vt_arch_elements(a, (uint32_t)tp);
     struct sizes s = {
         .layers = a->layers,
@@ -278,16 +269,14 @@ static struct sizes sizes_of(const struct vt_law *law, const struct vt_gpu_reach
         s.expert_bytes = vt_arch_expert_bytes(a) * e.experts / ranks;
         s.expert_flop = 2 * e.experts * s.experts_per_token / a->experts;
     }
-    if (ranks > 1)
-        set_exchange(&s, reach, a->hidden);
     if (tp > 1) {
-        size_t k = link_index(tp);
-
-        s.reduces = 2 * s.layers;
-        s.reduce_us = reach->allreduce_us[k];
-        s.reduce_eager_us = reach->allreduce_eager_us[k];
-        s.reduce_token_us = 2.0 * a->hidden / (1e3 * reach->allreduce_gbs[k]);
+        s.reduce_us = reach->allreduce_us[link_index(tp)];
+        add_reduces(&s, reach, tp, 2 * s.layers, 2.0 * a->hidden);
     }
+    /* vLLM gathers all ranks' tokens before a layer's experts and sums their parts up
+     * behind them, which takes what an all-reduce of all these tokens does. */
+    if (ranks > 1)
+        add_reduces(&s, reach, ranks, s.moe_layers, ranks * 2 * a->hidden);
     return s;
 }
 
@@ -344,8 +333,7 @@ static double fixed_time(const struct vt_law *law, const struct sizes *s,
 
     return law->step + s->kernel_layer * s->layers * layer +
            s->moe_layers * law->moe_layer * s->expert_us +
-           s->reduces * (mode == VT_STEP_EAGER ? s->reduce_eager_us : s->reduce_us) +
-           (mode == VT_STEP_EAGER ? s->exchange_eager_us : s->exchange_us);
+           (mode == VT_STEP_EAGER ? s->links_eager_us : s->links_us);
 }
 
 /* GPU time of a step without attention. */
@@ -356,7 +344,7 @@ static double step_time(const struct vt_law *law, const struct sizes *s,
            fixed_time(law, s, mode) +
            law->activations * tokens * s->activations / s->bandwidth +
            tokens * s->state_flop / (s->peak * law->attention_mfu) +
-           (s->reduces * s->reduce_token_us + s->exchange_token_us) * tokens;
+           s->links_token_us * tokens;
 }
 
 /* Of each request in it: its share of attention's kernels, its logits, its states. */

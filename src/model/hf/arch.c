@@ -159,6 +159,11 @@ struct vt_arch_elements vt_arch_elements(const struct vt_arch *a, uint32_t tp)
     return count_elements(a, tp, a->experts);
 }
 
+uint32_t vt_arch_ranks(const struct vt_arch *a, uint32_t dp)
+{
+    return a->experts > 0 && dp > 1 ? dp : 1;
+}
+
 double vt_arch_plain_bytes(const struct vt_arch *a)
 {
     return a->dtype_bytes > 2 ? 2 : a->dtype_bytes; /* vLLM loads no float32 */
