@@ -33,17 +33,14 @@ least_times(const struct vt_arch *m, const struct vt_gpu *g, uint32_t tp, bool b
 static bool find_least(const struct fit_job *j, const struct fit_options *o,
                        struct vt_gpu *gpu, struct vt_fit_physics *least)
 {
-    const struct vt_meta *m = vt_fit_engine(j->fit);
-    const char *model = o->hf_config ? o->hf_config : m->model,
-               *name = o->gpu ? o->gpu : m->gpu;
+    struct fit_engine e = fit_engine_of(o, vt_fit_engine(j->fit));
     struct vt_arch arch;
     struct vt_err ignored;
 
-    if (!model || !name || vt_arch_load(&arch, model, &ignored) != VT_OK ||
-        vt_gpu_find(gpu, name, o->hw, &ignored) != VT_OK)
+    if (!e.model || !e.gpu || vt_arch_load(&arch, e.model, &ignored) != VT_OK ||
+        vt_gpu_find(gpu, e.gpu, o->hw, &ignored) != VT_OK)
         return false;
-    *least =
-        least_times(&arch, gpu, o->tp > 1 || m->tp == 0 ? o->tp : m->tp, !o->hf_config);
+    *least = least_times(&arch, gpu, e.tp, !o->hf_config);
     return true;
 }
 
@@ -456,7 +453,7 @@ static int write_profile(struct fit_job *j, const struct fit_options *o,
                          struct vt_err *err)
 {
     const char *slash = strrchr(o->out, '/'), *file = slash ? slash + 1 : o->out;
-    const char *model = o->hf_config ? o->hf_config : vt_fit_engine(j->fit)->model;
+    const char *model = fit_engine_of(o, vt_fit_engine(j->fit)).model;
     struct vt_crossval_row in, out, mean, expected;
     struct vt_fit_about about = {o->name, .description = o->description, .gpu = o->gpu};
     struct vt_offload link;

@@ -84,6 +84,25 @@ void fit_free(struct fit_job *j); /* frees contents, not j */
 
 /* ---- by regression (fit_regress.c) ------------------------------------- */
 
+/* What it runs on, by flags or else by what a capture says, which may be NULL. */
+struct fit_engine {
+    const char *model, *gpu; /* NULL: not known */
+    uint32_t tp;
+};
+static inline struct fit_engine fit_engine_of(const struct fit_options *o,
+                                              const struct vt_meta *m)
+{
+    return (struct fit_engine){
+        .model = o->hf_config ? o->hf_config
+                 : m          ? m->model
+                              : NULL,
+        .gpu = o->gpu ? o->gpu
+               : m    ? m->gpu
+                      : NULL,
+        .tp = o->tp > 1 || !m || m->tp == 0 ? o->tp : m->tp,
+    };
+}
+
 /* One more capture; steps, w and spans may be NULL, as may be the path of its file. */
 int fit_regress_add(struct fit_job *j, const struct fit_options *o, const char *name,
                     const char *path, const struct vt_steps *steps,

@@ -14,14 +14,14 @@ static const char *const ways[] = {"loads", "stores"};
 static double block_bytes_of(const struct fit_job *j, const struct fit_options *o)
 {
     const struct vt_meta *m = vt_fit_engine(j->fit);
-    const char *model = o->hf_config ? o->hf_config : m->model;
+    struct fit_engine e = fit_engine_of(o, m);
     struct vt_engine_config c;
-    struct vt_kv_wish wish = {.tp = o->tp > 1 || m->tp == 0 ? o->tp : m->tp};
+    struct vt_kv_wish wish = {.tp = e.tp};
     struct vt_arch arch;
     struct vt_err ignored;
     uint64_t bytes;
 
-    if (!model || vt_arch_load(&arch, model, &ignored) != VT_OK)
+    if (!e.model || vt_arch_load(&arch, e.model, &ignored) != VT_OK)
         return 0;
     wish.arch = &arch;
     vt_engine_config_init(&c);
@@ -33,7 +33,7 @@ static double block_bytes_of(const struct fit_job *j, const struct fit_options *
 static int check_rates(const struct fit_job *j, const struct fit_options *o,
                        struct vt_err *err)
 {
-    const char *name = o->gpu ? o->gpu : vt_fit_engine(j->fit)->gpu;
+    const char *name = fit_engine_of(o, vt_fit_engine(j->fit)).gpu;
     struct vt_gpu gpu;
     struct vt_err ignored;
     bool known = name && vt_gpu_find(&gpu, name, o->hw, &ignored) == VT_OK &&

@@ -32,25 +32,24 @@ static bool find_beside(struct vt_arch *arch, const char *path)
 static int find_engine(struct known *k, const struct fit_options *o,
                        const struct vt_meta *m, const char *path, struct vt_err *err)
 {
-    const char *model = o->hf_config ? o->hf_config : m ? m->model : NULL;
-    const char *gpu = o->gpu ? o->gpu : m ? m->gpu : NULL;
+    struct fit_engine e = fit_engine_of(o, m);
     bool has_arch = false, has_gpu = false;
     int rc = VT_OK;
 
-    if (o->hf_config && (rc = vt_arch_load(&k->arch, model, err)))
+    if (o->hf_config && (rc = vt_arch_load(&k->arch, e.model, err)))
         return vt_within(err, rc, "--hf-config");
     has_arch = o->hf_config ||
-               (model && vt_arch_load(&k->arch, model, NULL) == VT_OK) ||
+               (e.model && vt_arch_load(&k->arch, e.model, NULL) == VT_OK) ||
                find_beside(&k->arch, path);
-    if (o->gpu && (rc = vt_gpu_find(&k->gpu, gpu, o->hw, err)))
+    if (o->gpu && (rc = vt_gpu_find(&k->gpu, e.gpu, o->hw, err)))
         return vt_within(err, rc, "--gpu");
-    has_gpu = o->gpu || (gpu && vt_gpu_find(&k->gpu, gpu, o->hw, NULL) == VT_OK);
+    has_gpu = o->gpu || (e.gpu && vt_gpu_find(&k->gpu, e.gpu, o->hw, NULL) == VT_OK);
     k->e = (struct vt_regress_engine){
-        .model = model,
-        .gpu = has_gpu ? k->gpu.name : gpu,
+        .model = e.model,
+        .gpu = has_gpu ? k->gpu.name : e.gpu,
         .arch = has_arch ? &k->arch : NULL,
         .hardware = has_gpu ? &k->gpu : NULL,
-        .tp = o->tp > 1 || !m || m->tp == 0 ? o->tp : m->tp,
+        .tp = e.tp,
         .max_num_seqs = m ? m->max_num_seqs : 0,
         .num_gpu_blocks = m ? m->num_gpu_blocks : 0,
     };
